@@ -1,0 +1,19 @@
+"""Sinusoidal positional encodings for Keras: exact, fast, in every convention."""
+
+from tfpe.channels import layout_permutation, shift_matrix, timescales
+from tfpe.layer import SinusoidalPositionalEncoding
+from tfpe.positions import positions_from_mask, positions_from_segments
+from tfpe.signal import timing_signal, timing_signal_at
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "SinusoidalPositionalEncoding",
+    "layout_permutation",
+    "positions_from_mask",
+    "positions_from_segments",
+    "shift_matrix",
+    "timescales",
+    "timing_signal",
+    "timing_signal_at",
+]

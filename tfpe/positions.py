@@ -1,0 +1,83 @@
+"""Step numbers of sequences that are padded or packed."""
+
+from keras import ops
+
+from tfpe.arguments import check_ids
+
+
+def positions_from_mask(mask):
+    """Returns the step of each unmasked element, counted from 0.
+
+    `max(cumsum(mask) - 1, 0)` along the last axis: the unmasked steps get
+    0, 1, 2, ... wherever the padding stands.
+
+    Args:
+        mask: bool or integer tensor `(..., length)`; True or nonzero where a
+            step counts.
+
+    Returns:
+        int32 tensor of the shape of `mask`.
+
+    Raises:
+        ValueError: if `mask` is a scalar.
+        TypeError: if `mask` is neither bool nor integer.
+
+    Example:
+
+    >>> import tfpe
+    >>> print(tfpe.positions_from_mask([[False, False, True, True, True]]).numpy())
+    [[0 0 0 1 2]]
+    """
+    counted = ops.cast(ops.cast(check_ids(mask, "mask"), "bool"), "int32")
+    return ops.maximum(ops.cumsum(counted, axis=-1) - 1, 0)
+
+
+def positions_from_segments(segment_ids, mask=None):
+    """Returns the step of each element within its segment, counted from 0.
+
+    A segment is a run of equal ids along the last axis, so an id may come
+    again in a later segment.
+
+    Args:
+        segment_ids: integer tensor `(..., length)`.
+        mask: `None`, or a bool or integer tensor of the same shape; only the
+            unmasked steps of a segment are counted.
+
+    Returns:
+        int32 tensor of the shape of `segment_ids`.
+
+    Raises:
+        ValueError: if `segment_ids` is a scalar or `mask` has another shape.
+        TypeError: if an argument is of another type.
+
+    Example:
+
+    >>> import tfpe
+    >>> print(tfpe.positions_from_segments([[1, 1, 1, 2, 2, 2]]).numpy())
+    [[0 1 2 0 1 2]]
+    """
+    ids = check_ids(segment_ids, "segment_ids")
+    counted = ops.ones_like(ids, dtype="int32")
+    if mask is not None:
+        mask = check_ids(mask, "mask")
+        if len(mask.shape) != len(ids.shape) or any(
+            None not in pair and pair[0] != pair[1]
+            for pair in zip(mask.shape, ids.shape, strict=True)
+        ):
+            raise ValueError(
+                "`mask` must have the shape of `segment_ids`, "
+                f"{tuple(ids.shape)}. Received: mask.shape={tuple(mask.shape)}"
+            )
+        # A product, so that shapes known only later are checked by then.
+        counted = counted * ops.cast(ops.cast(mask, "bool"), "int32")
+    changed = ops.cast(ids[..., 1:] != ids[..., :-1], "int32")
+    starts = ops.concatenate(
+        [ops.ones_like(ids[..., :1], dtype="int32"), changed], axis=-1
+    )
+    # On the flattened rows the number of a run only rises, and the first
+    # place where it stands is where the run starts.
+    run = ops.cumsum(ops.reshape(starts, (-1,)))
+    count = ops.cumsum(ops.reshape(counted, (-1,)))
+    first = ops.searchsorted(run, run, side="left")
+    before = ops.take(count - ops.reshape(counted, (-1,)), first)
+    return ops.reshape(ops.maximum(count - before - 1, 0), ops.shape(ids))
