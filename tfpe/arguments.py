@@ -42,44 +42,39 @@ def check_positions(x, name="positions", floats=True):
         name: what an error calls it.
         floats: whether floats are allowed besides integers.
 
+    Returns:
+        An int32 tensor or a tensor of floats.
+
     Raises:
         TypeError: if `x` is of another type.
         ValueError: if an integer that can be seen lies outside int32.
     """
-    if not (ops.is_tensor(x) or keras.utils.is_keras_tensor(x)):
+    symbolic = keras.utils.is_keras_tensor(x)
+    if not symbolic and not ops.is_tensor(x):
         x = np.asarray(x)
-    dtype = str(x.dtype).removeprefix("torch.").removeprefix("<dtype: '")
-    if not dtype.startswith(("int", "uint", "float", "bfloat")[: 4 if floats else 2]):
+    dtype = _dtype_name(x)
+    is_float = dtype.startswith(("float", "bfloat"))
+    if not (is_float and floats) and not dtype.startswith(("int", "uint")):
         allowed = "integers or floats" if floats else "integers"
-        raise TypeError(f"`{name}` must be {allowed}. Received: {name}={x!r}")
-    if dtype.startswith(("int64", "uint32", "uint64")):
-        seen = _value_of(x)
-        if seen is not None and seen.size:
-            low, high = int(seen.min()), int(seen.max())
-            if low < INT32_MIN or high > INT32_MAX:
-                raise ValueError(
-                    f"`{name}` must be integers inside int32. Received: {name} "
-                    f"from {low} to {high}"
-                )
-            x = seen.astype("int32")
-    return x if keras.utils.is_keras_tensor(x) else ops.convert_to_tensor(x)
-
-
-def _value_of(x):
-    """Returns the NumPy array of `x`, or None where only a graph will know it."""
-    try:
-        return ops.convert_to_numpy(x)
-    except Exception:  # each backend has its own error for a symbolic tensor
-        return None
+        raise TypeError(
+            f"`{name}` must be {allowed}. Received: {name}={x!r} of dtype {dtype}"
+        )
+    if symbolic:
+        return x
+    if is_float:
+        return ops.convert_to_tensor(x)
+    if dtype in ("int64", "uint32", "uint64"):
+        x = _check_inside_int32(x, name)
+    return ops.cast(x, "int32")
 
 
 def check_ids(x, name):
+    """Returns integers or bools as a tensor of at least one axis."""
     x = ops.convert_to_tensor(x)
-    dtype = str(x.dtype)
-    if "int" not in dtype and "bool" not in dtype:
+    dtype = _dtype_name(x)
+    if not dtype.startswith(("int", "uint", "bool")):
         raise TypeError(
-            f"`{name}` must be a tensor of integers or bools. Received: "
-            f"{name} of dtype {dtype}"
+            f"`{name}` must be integers or bools. Received: {name} of dtype {dtype}"
         )
     if len(x.shape) == 0:
         raise ValueError(
@@ -88,14 +83,18 @@ def check_ids(x, name):
     return x
 
 
-def check_sizes(x, dims, shape, name):
-    """Refuses sizes that differ from those of the inputs where both are known."""
-    wanted = tuple(shape[d] for d in dims)
-    if any(
-        None not in (got, want) and got != want
-        for got, want in zip(x.shape, wanted, strict=True)
-    ):
+def _check_inside_int32(x, name):
+    try:
+        seen = ops.convert_to_numpy(x)
+    except Exception:  # each backend has its own error for what a graph will know
+        return x
+    if seen.size and not INT32_MIN <= seen.min() <= seen.max() <= INT32_MAX:
         raise ValueError(
-            f"`{name}` must have the shape {wanted}, after the inputs. Received: "
-            f"{name}.shape={tuple(x.shape)}, inputs.shape={tuple(shape)}"
+            f"`{name}` must be integers inside int32. Received: {name} from "
+            f"{seen.min()} to {seen.max()}"
         )
+    return seen.astype("int32")
+
+
+def _dtype_name(x):
+    return getattr(x.dtype, "name", str(x.dtype)).removeprefix("torch.")

@@ -3,18 +3,11 @@
 from dataclasses import asdict
 
 import keras
-import numpy as np
 from keras import ops
 
-from tfpe.arguments import (
-    FLOATS,
-    check_dtype,
-    check_ids,
-    check_positions,
-    check_sizes,
-    check_steps,
-)
+from tfpe.arguments import FLOATS, check_dtype
 from tfpe.channels import number_of_pairs
+from tfpe.grid import Grid, is_plain_zero, rank
 from tfpe.positions import positions_from_mask
 from tfpe.settings import INT32_MAX, INT32_MIN, Settings, check_bool, check_integer
 from tfpe.signal import Sinusoids, sum_of_blocks
@@ -150,18 +143,18 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         return 1 if isinstance(self.axis, int) else len(self.axis)
 
     def build(self, input_shape):
-        channels = input_shape[-1] if input_shape else None
+        Grid.of(input_shape, self.axis)
+        channels = input_shape[-1]
         if channels is None:
             raise ValueError(
-                "The last axis of `inputs`, the channels, must have a known size. "
-                f"Received: inputs.shape={input_shape}"
+                "`inputs` must have a known number of channels, the size of the last "
+                f"axis. Received: inputs.shape={tuple(input_shape)}"
             )
-        self._axes_of(input_shape)
         if not number_of_pairs(channels, self._axes, self.settings.odd_channel):
             raise ValueError(
-                f"`inputs` must have at least {2 * self._axes} channels, a sine and "
-                f"a cosine for each of {self._axes} positional axes. Received: "
-                f"inputs.shape={input_shape}"
+                f"`inputs` must have at least {2 * self._axes} channels, a sine and a "
+                f"cosine for each positional axis. Received: "
+                f"inputs.shape={tuple(input_shape)}"
             )
         self._sinusoids = Sinusoids(
             channels, self._axes, self.settings, self.compute_dtype
@@ -169,52 +162,86 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         self.input_spec = keras.layers.InputSpec(axes={-1: channels})
 
     def call(self, inputs, start_index=0, positions=None, mask=None):
-        start_index, entries, mask = self._check_call(
-            inputs, start_index, positions, mask
-        )
+        start_index, positions = self._check_call(inputs, start_index, positions)
+        mask = self._check_mask(inputs, mask)
         inputs = ops.cast(inputs, self.compute_dtype)
-        shape = ops.shape(inputs)
-        axes, batch = self._axes_of(shape)
+        grid = Grid.of(ops.shape(inputs), self.axis)
         if mask is not None:
-            mask = _align(mask, range(_rank(mask)), shape[:-1])
+            mask = grid.align(mask, range(rank(mask)))
 
-        if entries is not None:
-            steps = [_align(entry, dims, shape[:-1]) for entry, dims in entries]
-        elif mask is not None or _rank(start_index):
-            steps = [self._count(shape[:-1], axes[0], batch, start_index, mask)]
+        if positions is not None:
+            steps = [grid.align(p, axes) for p, axes in positions]
+        elif mask is not None or rank(start_index):
+            steps = [self._count(grid, start_index, mask)]
         else:
             steps = None
-        if steps is not None:
-            signals = [self._sinusoids.at(s, block) for block, s in enumerate(steps)]
-        else:
+        if steps is None:
+            rows = (
+                self._sinusoids.consecutive(start_index, grid.shape[axis], block)
+                for block, axis in enumerate(grid.axes)
+            )
+            channels = len(grid.shape) - 1
             signals = [
-                _align(
-                    self._sinusoids.consecutive(start_index, shape[axis], block),
-                    (axis, len(shape) - 1),
-                    shape,
-                )
-                for block, axis in enumerate(axes)
+                grid.align(r, (axis, channels))
+                for r, axis in zip(rows, grid.axes, strict=True)
             ]
+        else:
+            signals = [self._sinusoids.at(s, block) for block, s in enumerate(steps)]
         signal = sum_of_blocks(signals)
         if mask is not None:
             signal = ops.where(mask[..., None], signal, ops.zeros_like(signal))
         return inputs + signal
 
-    def _count(self, shape, axis, batch, start_index, mask):
-        """Returns steps that differ by row: unmasked ones, or from a start each."""
-        if mask is not None:
+    def _count(self, grid, start_index, mask):
+        """Returns the steps along the axis, of unmasked elements if masked."""
+        (axis,) = grid.axes
+        if mask is None:
+            steps = grid.align(ops.arange(grid.shape[axis], dtype="int32"), (axis,))
+        else:
             steps = positions_from_mask(ops.moveaxis(mask, axis, -1))
             steps = ops.moveaxis(steps, -1, axis)
-        else:
-            steps = _align(ops.arange(shape[axis], dtype="int32"), (axis,), shape)
-        if _rank(start_index):
-            start_index = _align(start_index, (batch,), shape)
+        if rank(start_index):
+            start_index = grid.align(start_index, (grid.batch,))
         return steps + start_index
+
+    def _check_call(self, inputs, start_index, positions):
+        """Refuses what can be seen to be wrong, in symbolic calls too."""
+        dtype = keras.backend.standardize_dtype(inputs.dtype)
+        if dtype not in FLOATS:
+            raise TypeError(
+                f"`inputs` must be of a floating dtype, one of {FLOATS}. Received: "
+                f"inputs.dtype={dtype}"
+            )
+        grid = Grid.of(inputs.shape, self.axis)
+        if positions is not None:
+            if not is_plain_zero(start_index):
+                raise ValueError(
+                    "`start_index` must be left at 0 when `positions` is given. "
+                    f"Received: start_index={start_index}"
+                )
+            return 0, grid.check_positions(positions)
+        if grid.is_flattened:
+            raise ValueError(
+                "`positions` must be given for inputs of rank 3, a flattened grid, "
+                f"with several axes. Received: positions=None, axis={self.axis}, "
+                f"inputs.shape={grid.shape}"
+            )
+        return grid.check_start_index(start_index), None
+
+    def _check_mask(self, inputs, mask):
+        if not self.skip_masked:
+            return None
+        if mask is None:
+            # Keras hands the mask over only if there is no other tensor argument.
+            mask = getattr(inputs, "_keras_mask", None)
+        return (
+            None if mask is None else Grid.of(inputs.shape, self.axis).check_mask(mask)
+        )
 
     def compute_output_spec(self, inputs, start_index=0, positions=None, mask=None):
         # Keras would infer this by a call, with a sparse tensor for what it
         # takes to be sparse, such as `embedding * 8.0`.
-        self._check_call(inputs, start_index, positions, mask)
+        self._check_call(inputs, start_index, positions)
         return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
 
     def compute_output_shape(self, input_shape):
@@ -226,155 +253,11 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         plain = {k: list(v) if isinstance(v, tuple) else v for k, v in own.items()}
         return {**super().get_config(), **plain}
 
-    def _axes_of(self, shape):
-        """Returns the positional axes of inputs of a shape and their batch axis."""
-        rank = len(shape)
-        if self._axes > 1 and rank == 3:
-            return (1,) * self._axes, 0  # a flattened grid
-        axes = [self.axis] if self._axes == 1 else self.axis
-        axes = [axis + rank if axis < 0 else axis for axis in axes]
-        if rank < self._axes + 2:
-            raise ValueError(
-                f"`inputs` must have a rank of at least {self._axes + 2}: batch, "
-                f"{self._axes} positional axes, channels. Received: "
-                f"inputs.shape={tuple(shape)}"
-            )
-        if len(set(axes)) < len(axes) or not all(0 <= a < rank - 1 for a in axes):
-            raise ValueError(
-                "`axis` must name different axes of `inputs` before the last. "
-                f"Received: axis={self.axis}, inputs.shape={tuple(shape)}"
-            )
-        return tuple(axes), next(a for a in range(rank) if a not in axes)
-
-    def _check_call(self, inputs, start_index, positions, mask):
-        """Checks what can be seen of a call's arguments.
-
-        Returns:
-            `start_index` as an int or an int32 tensor; `None` or a list of
-            positions with the axes of the inputs that theirs are; the mask if
-            it is of use, else `None`.
-        """
-        dtype = keras.backend.standardize_dtype(inputs.dtype)
-        if dtype not in FLOATS:
-            raise TypeError(
-                f"`inputs` must be of a floating dtype, one of {FLOATS}. Received: "
-                f"inputs.dtype={dtype}"
-            )
-        shape = tuple(inputs.shape)
-        axes, batch = self._axes_of(shape)
-        plain_zero = isinstance(start_index, int) and start_index == 0
-        if isinstance(start_index, bool):
-            plain_zero = False
-        if positions is not None and not plain_zero:
-            raise ValueError(
-                "`start_index` must be left at 0 when `positions` is given. Received: "
-                f"start_index={start_index}"
-            )
-        if self._axes > 1 and not plain_zero:
-            raise ValueError(
-                "`start_index` is for one axis only. Received: "
-                f"start_index={start_index}, axis={self.axis}"
-            )
-        if not plain_zero:
-            start_index = self._check_start_index(start_index, shape, axes[0], batch)
-        if positions is not None:
-            positions = self._check_positions(positions, shape, axes, batch)
-        elif self._axes > 1 and len(shape) == 3:
-            raise ValueError(
-                "`positions` must be given for inputs of rank 3, a flattened grid, "
-                f"with several axes. Received: inputs.shape={shape}, "
-                f"axis={self.axis}, positions=None"
-            )
-        return start_index, positions, self._check_mask(inputs, mask, axes[0])
-
-    def _check_start_index(self, start_index, shape, axis, batch):
-        if isinstance(start_index, (int, np.integer)):
-            allowed = "an integer inside int32, a scalar or one for each batch row"
-            start_index = check_integer(
-                start_index, "start_index", INT32_MIN, INT32_MAX, allowed
-            )
-            check_steps(start_index, shape[axis] or 0)
-            return start_index
-        start_index = check_positions(start_index, "start_index", floats=False)
-        if _rank(start_index) > 1:
-            raise ValueError(
-                "`start_index` must be a scalar or one integer for each batch row, "
-                f"({shape[batch]},). Received: "
-                f"start_index.shape={tuple(start_index.shape)}"
-            )
-        if _rank(start_index):
-            check_sizes(start_index, (batch,), shape, "start_index")
-        if not keras.utils.is_keras_tensor(start_index):
-            start_index = ops.cast(start_index, "int32")
-        return start_index
-
-    def _check_positions(self, positions, shape, axes, batch):
-        if self._axes == 1:
-            positions = (positions,)
-        elif not isinstance(positions, (tuple, list)) or len(positions) != self._axes:
-            raise ValueError(
-                f"`positions` must be a sequence of {self._axes} tensors, one for "
-                f"each axis. Received: positions={positions!r}"
-            )
-        # An entry tells by its rank which axes of the inputs it has.
-        grid = (batch, *sorted(set(axes)))
-        entries = []
-        for p, axis in zip(positions, axes, strict=True):
-            p = check_positions(p)
-            kinds = {1: (axis,), 2: (batch, axis), len(grid): grid}
-            if _rank(p) not in kinds:
-                names = ["(length,)", "(batch, length)", "(batch, *grid)"]
-                raise ValueError(
-                    "`positions` must have the shape "
-                    f"{' or '.join(names[: len(kinds)])}. Received: "
-                    f"positions.shape={tuple(p.shape)}, inputs.shape={shape}"
-                )
-            dims = kinds[_rank(p)]
-            check_sizes(p, dims, shape, "positions")
-            entries.append((p, dims))
-        return entries
-
-    def _check_mask(self, inputs, mask, axis):
-        if not self.skip_masked:
-            return None
-        if mask is None:
-            # Keras passes a mask on only while there is one tensor argument.
-            mask = getattr(inputs, "_keras_mask", None)
-        if mask is None or keras.utils.is_keras_tensor(mask):
-            return None
-        mask = check_ids(mask, "mask")
-        if not axis < _rank(mask) < len(inputs.shape):
-            raise ValueError(
-                "`mask` must have the leading axes of `inputs`, the positional one "
-                f"included. Received: mask.shape={tuple(mask.shape)}, "
-                f"inputs.shape={tuple(inputs.shape)}, axis={self.axis}"
-            )
-        check_sizes(mask, range(_rank(mask)), inputs.shape, "mask")
-        return ops.cast(mask, "bool")
-
 
 def _check_axis(axis):
+    allowed = "an int other than -1, the channels, or a tuple of different such ints"
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    allowed = "an int other than -1, the channels, or a tuple of such ints"
     axes = [check_integer(a, "axis", INT32_MIN, INT32_MAX, allowed) for a in axes]
     if not axes or -1 in axes or len(set(axes)) < len(axes):
-        raise ValueError(
-            f"`axis` must be {allowed}, all different. Received: axis={axis}"
-        )
+        raise ValueError(f"`axis` must be {allowed}. Received: axis={axis}")
     return axes[0] if len(axes) == 1 else tuple(axes)
-
-
-def _align(x, dims, shape):
-    """Returns `x` with the rank of `shape`, each of its axes where `dims` says.
-
-    A size that is known only in the graph fails there if it differs: a reshape
-    stretches nothing.
-    """
-    dims = list(dims)
-    if dims != sorted(dims):
-        x = ops.transpose(x, sorted(range(len(dims)), key=dims.__getitem__))
-    return ops.reshape(x, [n if d in dims else 1 for d, n in enumerate(shape)])
-
-
-def _rank(x):
-    return len(getattr(x, "shape", ()))

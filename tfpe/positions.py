@@ -74,10 +74,24 @@ def positions_from_segments(segment_ids, mask=None):
     starts = ops.concatenate(
         [ops.ones_like(ids[..., :1], dtype="int32"), changed], axis=-1
     )
+    flat_counted = ops.reshape(counted, (-1,))
+    before = ops.cumsum(flat_counted) - flat_counted
     # On the flattened rows the number of a run only rises, and the first
     # place where it stands is where the run starts.
     run = ops.cumsum(ops.reshape(starts, (-1,)))
-    count = ops.cumsum(ops.reshape(counted, (-1,)))
     first = ops.searchsorted(run, run, side="left")
-    before = ops.take(count - ops.reshape(counted, (-1,)), first)
-    return ops.reshape(ops.maximum(count - before - 1, 0), ops.shape(ids))
+    steps = before + flat_counted - 1 - ops.take(before, first)
+    return ops.take(ops.maximum(steps, 0), _flat_index(counted))
+
+
+def _flat_index(x):
+    """Returns the row-major index of each element, in the shape of `x`.
+
+    Taking by it undoes a flattening also where the sizes are symbolic.
+    """
+    size = ops.ones_like(x, dtype="int32")
+    index = ops.cumsum(size, axis=-1) - 1
+    for axis in reversed(range(len(x.shape) - 1)):
+        size = ops.sum(size, axis=axis + 1, keepdims=True)
+        index = index + ops.cumsum(size, axis=axis) - size
+    return index
