@@ -49,16 +49,14 @@ def check_positions(x, name="positions", floats=True):
         TypeError: if `x` is of another type.
         ValueError: if an integer that can be seen lies outside int32.
     """
-    symbolic = keras.utils.is_keras_tensor(x)
+    received, symbolic = x, keras.utils.is_keras_tensor(x)
     if not symbolic and not ops.is_tensor(x):
         x = np.asarray(x)
     dtype = _dtype_name(x)
     is_float = dtype.startswith(("float", "bfloat"))
     if not (is_float and floats) and not dtype.startswith(("int", "uint")):
         allowed = "integers or floats" if floats else "integers"
-        raise TypeError(
-            f"`{name}` must be {allowed}. Received: {name}={x!r} of dtype {dtype}"
-        )
+        raise TypeError(f"`{name}` must be {allowed}. Received: {name}={received!r}")
     if symbolic:
         return x
     if is_float:

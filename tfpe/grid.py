@@ -69,9 +69,8 @@ class Grid(NamedTuple):
                 f"({self.shape[self.batch]},). Received: "
                 f"start_index.shape={tuple(start_index.shape)}"
             )
-        self._check_sizes(
-            start_index, (self.batch,)[: rank(start_index)], "start_index"
-        )
+        if rank(start_index):
+            self._check_sizes(start_index, (self.batch,), "start_index")
         return start_index
 
     def check_positions(self, positions):
@@ -91,10 +90,10 @@ class Grid(NamedTuple):
             # The rank tells which axes of the inputs the steps have.
             axes = {1: (axis,), 2: (self.batch, axis), len(grid): grid}
             if rank(steps) not in axes:
-                shapes = ["(length,)", "(batch, length)", "(batch, *grid)"]
+                shapes = ["(length,)", "(batch, length)", "(batch, *grid)"][: len(axes)]
                 raise ValueError(
-                    f"`positions` must have the shape {' or '.join(shapes[: len(axes)])}"
-                    f". Received: positions.shape={tuple(steps.shape)}, "
+                    f"`positions` must have the shape {' or '.join(shapes)}. "
+                    f"Received: positions.shape={tuple(steps.shape)}, "
                     f"inputs.shape={self.shape}"
                 )
             self._check_sizes(steps, axes[rank(steps)], "positions")

@@ -200,10 +200,9 @@ class Sinusoids:
         return self._placed(signal, axis)
 
     def at(self, positions, axis=0):
-        """Returns the signal at a tensor of positions, integers or floats."""
+        """Returns the signal at a tensor of positions, int32 or floats."""
         if "float" in keras.backend.standardize_dtype(positions.dtype):
             return self._placed(self._at_floats(positions), axis)
-        positions = ops.cast(positions, "int32")
         signal = _either(
             ops.all(ops.logical_and(positions >= 0, positions < self.rows)),
             lambda: ops.take(self.leading, positions, axis=0),
