@@ -91,10 +91,10 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
 
     >>> import numpy as np
     >>> import tfpe
-    >>> layer = tfpe.SinusoidalPositionalEncoding(layout="concatenated")
-    >>> print(layer(np.zeros((1, 2, 4), "float32")).numpy().round(4))
-    [[[0.     0.     1.     1.    ]
-      [0.8415 0.0001 0.5403 1.    ]]]
+    >>> layer = tfpe.SinusoidalPositionalEncoding("concatenated", max_timescale=100)
+    >>> print(layer(np.zeros((1, 2, 4), "float32")).numpy().round(3))
+    [[[0.    0.    1.    1.   ]
+      [0.841 0.01  0.54  1.   ]]]
 
     References:
         - [Attention is all you need](https://arxiv.org/abs/1706.03762), 3.5

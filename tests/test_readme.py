@@ -1,0 +1,28 @@
+"""The code of README.md and docs/ runs, and prints what stands below it."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+# A block of Python, and the block without a language that may follow it.
+BLOCK = re.compile(r"```python\n(.*?)```\n(?:```\n(.*?)```)?", re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_code_prints_what_the_page_says(page):
+    names = {"__name__": page.stem}
+    for code, expected in BLOCK.findall(page.read_text()):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, page.name, "exec"), names)
+        if expected:
+            assert printed.getvalue().split() == expected.split()
+
+
+def test_readme_is_short():
+    assert len(PAGES[0].read_text().splitlines()) <= 125
