@@ -224,7 +224,7 @@ class Sinusoids:
     def _at_floats(self, positions):
         if keras.backend.standardize_dtype(positions.dtype) != "float64":
             positions = ops.cast(positions, "float32")
-        inside = ops.logical_and(positions >= INT32_MIN, positions < INT32_MAX + 1)
+        inside = ops.logical_and(positions >= -(2.0**31), positions < 2.0**31)
         whole = ops.cast(ops.where(inside, positions, 0), "int32")
         # The fraction alone carries the gradient, and NaN where there is none.
         fraction = ops.where(
