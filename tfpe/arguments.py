@@ -34,13 +34,14 @@ def check_steps(start_index, length):
         )
 
 
-def check_positions(x, name="positions", floats=True):
+def check_positions(x, name="positions", floats=True, length=1):
     """Returns positions as a tensor, or as they are if they are symbolic.
 
     Args:
         x: a tensor, an array, a number or nested lists of them.
         name: what an error calls it.
         floats: whether floats are allowed besides integers.
+        length: how many steps follow from each.
 
     Returns:
         An int32 tensor or a tensor of floats.
@@ -62,7 +63,7 @@ def check_positions(x, name="positions", floats=True):
     if is_float:
         return ops.convert_to_tensor(x)
     if dtype in ("int64", "uint32", "uint64"):
-        x = _check_inside_int32(x, name)
+        x = _check_inside_int32(x, name, length)
     return ops.cast(x, "int32")
 
 
@@ -81,7 +82,7 @@ def check_ids(x, name):
     return x
 
 
-def _check_inside_int32(x, name):
+def _check_inside_int32(x, name, length):
     try:
         seen = ops.convert_to_numpy(x)
     except Exception:  # each backend has its own error for what a graph will know
@@ -91,6 +92,7 @@ def _check_inside_int32(x, name):
             f"`{name}` must be integers inside int32. Received: {name} from "
             f"{seen.min()} to {seen.max()}"
         )
+    check_steps(int(seen.max(initial=0)), length)
     return seen.astype("int32")
 
 

@@ -53,16 +53,16 @@ class Grid(NamedTuple):
                 "`start_index` is for one axis only. Received: "
                 f"start_index={start_index} with {len(self.axes)} positional axes"
             )
+        length = self.shape[self.axes[0]]
+        length = length if isinstance(length, int) else 0
         if isinstance(start_index, (int, np.integer)):
             allowed = "an integer inside int32, a scalar or one for each batch row"
             start_index = check_integer(
                 start_index, "start_index", INT32_MIN, INT32_MAX, allowed
             )
-            length = self.shape[self.axes[0]]
-            if isinstance(length, int):
-                check_steps(start_index, length)
+            check_steps(start_index, length)
             return start_index
-        start_index = check_positions(start_index, "start_index", floats=False)
+        start_index = check_positions(start_index, "start_index", False, length)
         if rank(start_index) > 1:
             raise ValueError(
                 "`start_index` must be a scalar or one integer for each batch row, "
@@ -101,7 +101,7 @@ class Grid(NamedTuple):
         return entries
 
     def check_mask(self, mask):
-        """Returns the mask as bools; it has leading axes of the inputs."""
+        """Returns the mask as 0 and 1; it has leading axes of the inputs."""
         mask = check_ids(mask, "mask")
         if not self.axes[0] < rank(mask) < len(self.shape):
             raise ValueError(
@@ -110,14 +110,25 @@ class Grid(NamedTuple):
                 f"inputs.shape={self.shape}"
             )
         self._check_sizes(mask, range(rank(mask)), "mask")
-        return ops.cast(mask, "bool")
+        return ops.cast(ops.cast(mask, "bool"), "int32")
+
+    def fit(self, x, axes):
+        """Returns an argument, whose axes are `axes` of the inputs, aligned.
+
+        Sizes that only the graph knows fail there if they differ.
+        """
+        sizes = [self.shape[a] for a in axes]
+        if not all(isinstance(n, int) for n in (*sizes, *x.shape)):
+            # A sum and a reshape would stretch a size of 1, or take (3, 2) for
+            # (2, 3); a stack does neither.
+            x = ops.sum(ops.stack([x, ops.zeros(sizes, x.dtype)]), axis=0)
+        return self.align(x, axes)
 
     def align(self, x, axes):
         """Returns `x`, whose axes are `axes` of the inputs, ready to broadcast.
 
         It gets the size 1 along the others; the channels are left out where it
-        has none. A size that is known only in the graph fails there if it is
-        wrong, for a reshape stretches nothing.
+        has none.
         """
         order = sorted(range(len(axes)), key=lambda i: axes[i])
         if order != list(range(len(axes))):

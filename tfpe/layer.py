@@ -167,10 +167,10 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         inputs = ops.cast(inputs, self.compute_dtype)
         grid = Grid.of(ops.shape(inputs), self.axis)
         if mask is not None:
-            mask = grid.align(mask, range(rank(mask)))
+            mask = grid.fit(mask, range(rank(mask)))
 
         if positions is not None:
-            steps = [grid.align(p, axes) for p, axes in positions]
+            steps = [grid.fit(p, axes) for p, axes in positions]
         elif mask is not None or rank(start_index):
             steps = [self._count(grid, start_index, mask)]
         else:
@@ -189,7 +189,7 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
             signals = [self._sinusoids.at(s, block) for block, s in enumerate(steps)]
         signal = sum_of_blocks(signals)
         if mask is not None:
-            signal = ops.where(mask[..., None], signal, ops.zeros_like(signal))
+            signal = ops.where(mask[..., None] > 0, signal, ops.zeros_like(signal))
         return inputs + signal
 
     def _count(self, grid, start_index, mask):
@@ -201,7 +201,7 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
             steps = positions_from_mask(ops.moveaxis(mask, axis, -1))
             steps = ops.moveaxis(steps, -1, axis)
         if rank(start_index):
-            start_index = grid.align(start_index, (grid.batch,))
+            start_index = grid.fit(start_index, (grid.batch,))
         return steps + start_index
 
     def _check_call(self, inputs, start_index, positions):

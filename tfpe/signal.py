@@ -78,7 +78,7 @@ def timing_signal(length, channels, *, start_index=0, dtype="float32", **setting
             f"start_index={start_index}, length={length}"
         )
     check_steps(start_index, max(lengths))
-    sinusoids = Sinusoids(
+    sinusoids = recent_sinusoids(
         check_channels(channels),
         len(lengths),
         Settings.of(settings),
@@ -123,7 +123,7 @@ def timing_signal_at(positions, channels, *, dtype="float32", **settings):
     entries = positions if isinstance(positions, tuple) else (positions,)
     if not entries:
         raise ValueError("`positions` must not be empty. Received: positions=()")
-    sinusoids = Sinusoids(
+    sinusoids = recent_sinusoids(
         check_channels(channels),
         len(entries),
         Settings.of(settings),
@@ -264,6 +264,11 @@ class Sinusoids:
         wide = "int32" if array.dtype.kind == "i" else self.wide
         with _outside_any_graph():
             return ops.cast(ops.convert_to_tensor(array.astype(wide)), dtype or wide)
+
+
+# Functions have no place of their own for tables, which take longer to make than
+# to use. The key is all that the tables depend on.
+recent_sinusoids = functools.lru_cache(maxsize=4)(Sinusoids)
 
 
 def _sum_of_angles(a, b):
