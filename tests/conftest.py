@@ -1,5 +1,12 @@
+import hypothesis
 import keras
 import pytest
+
+# The same examples in each run, and no word about a slow machine.
+hypothesis.settings.register_profile(
+    "tfpe", deadline=None, derandomize=True, database=None, max_examples=40
+)
+hypothesis.settings.load_profile("tfpe")
 
 
 @pytest.fixture(autouse=True)
