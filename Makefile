@@ -2,7 +2,10 @@ PYTHON ?= python3
 VENV := .venv
 RUN := TF_CPP_MIN_LOG_LEVEL=3 $(VENV)/bin/python
 
-.PHONY: demo test lint clean
+# The real tensor2tensor, which wants Python 3.11 and an old TensorFlow.
+T2T := .venv-t2t
+
+.PHONY: demo test lint bench compat-live clean
 
 demo: $(VENV)/installed
 	$(RUN) examples/g2p.py
@@ -14,11 +17,26 @@ lint: $(VENV)/installed
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 
+bench: $(VENV)/installed
+	$(RUN) -m benchmarks
+
+compat-live: $(VENV)/installed $(T2T)/installed
+	$(T2T)/bin/python compat/golden/make_goldens.py $(T2T)/made
+	$(T2T)/bin/python compat/golden/make_checkpoints.py $(T2T)/made
+	TFPE_GOLDENS=$(T2T)/made $(RUN) -m pytest compat/test_tensor2tensor.py \
+		compat/test_tensor2tensor_module.py tests/test_t2t_checkpoint.py
+
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --upgrade pip
 	$(VENV)/bin/python -m pip install --quiet --editable '.[demo,test,lint]'
 	touch $@
 
+$(T2T)/installed: compat/golden/requirements.txt
+	$(PYTHON) -m venv $(T2T)
+	$(T2T)/bin/python -m pip install --quiet --requirement $<
+	$(T2T)/bin/python -m pip install --quiet --no-deps tensor2tensor==1.15.7
+	touch $@
+
 clean:
-	rm -rf $(VENV) demo-output
+	rm -rf $(VENV) $(T2T) demo-output

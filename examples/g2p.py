@@ -5,7 +5,8 @@
 
 Trains three times with the same seed and number of steps: without positions,
 with the interleaved layout and with the concatenated one. Without positions the
-encoder sees a bag of letters.
+encoder sees a bag of letters. Before that, a model that tensor2tensor trained on
+the same data pronounces some words.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import numpy as np
 from decoding import greedy, greedy_by_prefix
 from pictures import draw_encodings, draw_learning_curves
 from pronunciations import InputError, Vocabulary, error_rates, read_words
+from t2t_checkpoint import load_transformer
 from training import train
 from transformer import transformer
 
@@ -33,6 +35,7 @@ LAYOUTS = {
     "concatenated": "concatenated",
 }
 MODEL = "g2p.keras"
+MIGRATED = Path(__file__).parents[1] / "compat" / "golden" / "g2p_checkpoint"
 
 
 @dataclass
@@ -81,6 +84,7 @@ def demo(options, words, vocabulary):
     except OSError as error:
         raise InputError(f"cannot write to {options.output}: {error}") from error
     print(f"{len(training):,} words to train on, {len(held_out)} held out")
+    pronounce_migrated(held_out[:10], vocabulary)
 
     ids, held_out_ids = encode(vocabulary, training), encode(vocabulary, held_out)
     runs = {}
@@ -96,6 +100,19 @@ def demo(options, words, vocabulary):
     draw_learning_curves(curves, options.output / "learning_curves.png")
     print(f"Pictures: encodings.png and learning_curves.png in {options.output}")
     print(f"The demo took {(time.perf_counter() - start) / 60:.1f} minutes.")
+
+
+def pronounce_migrated(words, vocabulary):
+    """Has a model that tensor2tensor trained pronounce words, in Keras."""
+    model = load_transformer(MIGRATED, num_heads=4)
+    if model.output_shape[-1] != len(vocabulary):
+        return  # other data than it was trained on
+    print(f"\n{MIGRATED.name}, which tensor2tensor trained, in Keras:")
+    x, _ = encode(vocabulary, words)
+    ids, _ = greedy(model, x, 2 * x.shape[1])
+    for (word, truth), phonemes in zip(words, vocabulary.decode(ids), strict=True):
+        right = "" if phonemes == truth else f"   (rather {' '.join(truth)})"
+        print(f"{word:15} {' '.join(phonemes)}{right}")
 
 
 def run(options, vocabulary, layout, training, held_out):

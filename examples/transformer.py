@@ -2,8 +2,8 @@
 
 The arithmetic is that of tensor2tensor's `transformer_base`: layer normalization
 in front of each sublayer and behind each stack, attention without biases, one
-matrix for embedding and softmax, embeddings times sqrt(hidden), zeros for
-padding (id 0), targets shifted right.
+matrix for embeddings and softmax if not told otherwise, embeddings times
+sqrt(hidden), zeros for padding (id 0), targets shifted right.
 
 The layers are plain Keras layers, found by name, and the arithmetic is functions
 over them. So the same lines build the model that is trained and decode step by
@@ -29,6 +29,8 @@ def transformer(
     spectrum=None,
     dropout=0.0,
     target_space=False,
+    inputs_vocabulary=None,
+    tied=True,
 ):
     """Returns a model from `{"inputs": ids, "targets": ids}` to logits.
 
@@ -37,16 +39,19 @@ def transformer(
     `(batch, target length, vocabulary)`, depend on the targets before that step.
 
     Args:
-        vocabulary: int, number of ids, the same ones for inputs and targets.
+        vocabulary: int, number of ids.
         hidden: int, width of the residual stream, a multiple of `heads`.
         heads: int, number of attention heads.
-        blocks: int, number of blocks in the encoder, and in the decoder.
+        blocks: int, number of blocks in the encoder, and in the decoder, or a pair.
         filter_size: int, width inside the feed-forward sublayers.
         layout: layout of the positional encoding, or `None` for no positions.
         spectrum: spectrum of the positional encoding, or `None` for the layout's.
         dropout: float, the rate at each of the places where tensor2tensor drops.
         target_space: bool, whether a learned vector is added to each input of the
             encoder: the row of tensor2tensor's table that belongs to its problem.
+        inputs_vocabulary: int, number of ids of the inputs, if they have others and
+            an embedding of their own. Defaults to `None`.
+        tied: bool, whether the softmax has the matrix of the targets' embedding.
 
     Raises:
         ValueError: if `hidden` is not a multiple of `heads`.
@@ -57,22 +62,21 @@ def transformer(
             f"hidden={hidden}, heads={heads}"
         )
     made = [
-        keras.layers.ReversibleEmbedding(
-            vocabulary,
-            hidden,
-            embeddings_initializer=keras.initializers.RandomNormal(stddev=hidden**-0.5),
-            name="embedding",
-        ),
+        _embedding(vocabulary, hidden, "embedding", tie_weights=tied),
         keras.layers.Dropout(dropout, name="dropout"),
     ]
+    if inputs_vocabulary is not None:
+        made.append(_embedding(inputs_vocabulary, hidden, "inputs_embedding"))
     if layout is not None:
         made.append(
             tfpe.SinusoidalPositionalEncoding(layout, spectrum, name="positions")
         )
     if target_space:
         made.append(keras.layers.Embedding(1, hidden, name="target_space"))
-    for stack, kinds in (("encoder", ("self",)), ("decoder", ("self", "cross"))):
-        for block in range(blocks):
+    pair = (blocks, blocks) if isinstance(blocks, int) else blocks
+    kinds_of = {"encoder": ("self",), "decoder": ("self", "cross")}
+    for (stack, kinds), count in zip(kinds_of.items(), pair, strict=True):
+        for block in range(count):
             for kind in kinds:
                 made += _attention_layers(f"{stack}_{block}_{kind}", hidden, heads)
             made += _feed_forward_layers(f"{stack}_{block}_ffn", hidden, filter_size)
@@ -98,7 +102,7 @@ def encode(layers, inputs):
     padding among the inputs.
     """
     bias = MASKED * ops.cast(ops.equal(inputs, 0), "float32")[:, None, None, :]
-    x = _embed(layers, inputs)
+    x = _embed(layers.get("inputs_embedding", layers["embedding"]), inputs)
     if "target_space" in layers:
         x = x + layers["target_space"](ops.zeros_like(inputs[:, :1]))
     x = _add_positions(layers, x, 0)
@@ -133,7 +137,7 @@ def decode(layers, ids, encoded, index=0, cache=None):
     bias = MASKED * ops.cast(later, "float32")
 
     cross, cross_bias = encoded
-    x = _add_positions(layers, _embed(layers, ids), index)
+    x = _add_positions(layers, _embed(layers["embedding"], ids), index)
     seen = []
     for block, name in enumerate(_blocks(layers, "decoder")):
         normal = layers[f"{name}_self_norm"](x)
@@ -147,6 +151,13 @@ def decode(layers, ids, encoded, index=0, cache=None):
         x = x + _attend(layers, f"{name}_cross", normal, cross[block], cross_bias)
         x = x + _feed_forward(layers, f"{name}_ffn", x)
     return layers["embedding"](layers["decoder_norm"](x), reverse=True), seen
+
+
+def _embedding(vocabulary, hidden, name, **kwargs):
+    initializer = keras.initializers.RandomNormal(stddev=hidden**-0.5)
+    return keras.layers.ReversibleEmbedding(
+        vocabulary, hidden, embeddings_initializer=initializer, name=name, **kwargs
+    )
 
 
 def _normalization(name):
@@ -189,8 +200,7 @@ def _blocks(layers, stack):
     return [f"{stack}_{block}" for block in range(len(ends))]
 
 
-def _embed(layers, ids):
-    table = layers["embedding"]
+def _embed(table, ids):
     x = table(ids) * table.output_dim**0.5
     return x * ops.cast(ops.not_equal(ids, 0), x.dtype)[..., None]
 

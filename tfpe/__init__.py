@@ -1,5 +1,6 @@
 """Sinusoidal positional encodings for Keras: exact, fast, in every convention."""
 
+from tfpe import tensor2tensor
 from tfpe.channels import layout_permutation, shift_matrix, timescales
 from tfpe.layer import SinusoidalPositionalEncoding
 from tfpe.positions import positions_from_mask, positions_from_segments
@@ -13,6 +14,7 @@ __all__ = [
     "positions_from_mask",
     "positions_from_segments",
     "shift_matrix",
+    "tensor2tensor",
     "timescales",
     "timing_signal",
     "timing_signal_at",

@@ -11,8 +11,11 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 def check_dtype(dtype, name="dtype"):
     """Returns a floating dtype by name, if the backend has it."""
-    standard = keras.backend.standardize_dtype(dtype)
-    if standard not in FLOATS:
+    try:
+        standard = keras.backend.standardize_dtype(dtype)
+    except Exception:  # Keras' own, or that of whatever it asks for a name
+        standard = None
+    if dtype is None or standard not in FLOATS:
         raise ValueError(f"`{name}` must be one of {FLOATS}. Received: {name}={dtype}")
     if standard == "float64" and keras.backend.backend() == "jax":
         import jax
@@ -52,7 +55,7 @@ def check_positions(x, name="positions", floats=True, length=1):
     """
     received, symbolic = x, keras.utils.is_keras_tensor(x)
     if not symbolic and not ops.is_tensor(x):
-        x = np.asarray(x)
+        x = _as_array(x, name, "integers or floats" if floats else "integers")
     dtype = _dtype_name(x)
     is_float = dtype.startswith(("float", "bfloat"))
     if not (is_float and floats) and not dtype.startswith(("int", "uint")):
@@ -69,7 +72,8 @@ def check_positions(x, name="positions", floats=True, length=1):
 
 def check_ids(x, name):
     """Returns integers or bools as a tensor of at least one axis."""
-    x = ops.convert_to_tensor(x)
+    if not keras.utils.is_keras_tensor(x) and not ops.is_tensor(x):
+        x = _as_array(x, name, "integers or bools")
     dtype = _dtype_name(x)
     if not dtype.startswith(("int", "uint", "bool")):
         raise TypeError(
@@ -79,7 +83,15 @@ def check_ids(x, name):
         raise ValueError(
             f"`{name}` must have at least one axis. Received: a scalar, {name}={x}"
         )
-    return x
+    return x if keras.utils.is_keras_tensor(x) else ops.convert_to_tensor(x)
+
+
+def _as_array(x, name, allowed):
+    """Returns what is not a tensor as an array, if it can be one."""
+    try:
+        return np.asarray(x)
+    except (TypeError, ValueError):  # lists of several lengths
+        raise TypeError(f"`{name}` must be {allowed}. Received: {name}={x!r}") from None
 
 
 def _check_inside_int32(x, name, length):

@@ -70,9 +70,9 @@ def channel_table(channels, axes, settings):
     several it is `2 * (channels // (2 * axes))` wide.
     """
     own = [entry for entry in arrangement(channels, axes, settings) if entry[0] == 0]
-    timescales = _timescales(channels, axes, settings)
-    with exact(timescales):
-        frequency = [1 / timescales[j] for _, j, _ in own]
+    scales = _timescales(channels, axes, settings)
+    with exact(scales):
+        frequency = [1 / scales[j] for _, j, _ in own]
         quarter = _pi() / 2
         first = Decimal(settings.first_position)
         phase = [
@@ -174,7 +174,9 @@ def timescales(channels, *, axes=1, **settings):
 
 def _timescales(channels, axes, settings):
     pairs = number_of_pairs(channels, axes, settings.odd_channel)
-    spectrum = settings.spectrum or OWN_SPECTRUM[settings.layout]
+    spectrum = settings.spectrum
+    if spectrum is None:
+        spectrum = OWN_SPECTRUM[settings.layout]
     if isinstance(spectrum, tuple):
         if len(spectrum) != pairs:
             raise ValueError(

@@ -206,6 +206,12 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
 
     def _check_call(self, inputs, start_index, positions):
         """Refuses what can be seen to be wrong, in symbolic calls too."""
+        if hasattr(inputs, "row_lengths"):
+            raise TypeError(
+                "`inputs` must be dense. Pad a ragged tensor with `inputs.to_tensor()` "
+                "and give `mask=tf.sequence_mask(inputs.row_lengths())`, or the "
+                f"`positions`. Received: a {type(inputs).__name__}"
+            )
         dtype = keras.backend.standardize_dtype(inputs.dtype)
         if dtype not in FLOATS:
             raise TypeError(

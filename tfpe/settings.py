@@ -151,7 +151,10 @@ def check_layout(layout, name):
 def _check_spectrum(spectrum):
     if spectrum is None or (isinstance(spectrum, str) and spectrum in SPECTRA):
         return spectrum
-    if isinstance(spectrum, (tuple, list, np.ndarray)) and np.ndim(spectrum) == 1:
+    flat = isinstance(spectrum, (tuple, list)) and not any(
+        isinstance(value, (tuple, list, np.ndarray)) for value in spectrum
+    )
+    if flat or (isinstance(spectrum, np.ndarray) and spectrum.ndim == 1):
         return tuple(_check_timescale(value, "spectrum") for value in spectrum)
     raise ValueError(
         f"`spectrum` must be None, one of {SPECTRA} or a sequence of timescales. "
@@ -160,7 +163,7 @@ def _check_spectrum(spectrum):
 
 
 def _check_odd_channel(odd_channel):
-    if odd_channel not in ("zero", "sine"):
+    if not isinstance(odd_channel, str) or odd_channel not in ("zero", "sine"):
         raise ValueError(
             "`odd_channel` must be 'zero' or 'sine'. Received: "
             f"odd_channel={odd_channel!r}"
