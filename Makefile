@@ -29,7 +29,7 @@ compat-live: $(VENV)/installed $(T2T)/installed
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --upgrade pip
-	$(VENV)/bin/python -m pip install --quiet --editable '.[demo,test,lint]'
+	$(VENV)/bin/python -m pip install --quiet --editable '.[bench,demo,test,lint]'
 	touch $@
 
 $(T2T)/installed: compat/golden/requirements.txt

@@ -290,9 +290,11 @@ def _computed_once(x):
 
 def _either(ready, quick, general):
     """`quick()` if `ready`, decided now if it can be and in the graph if not."""
-    if isinstance(ready, bool):
-        return quick() if ready else general()
-    return ops.cond(ready, quick, general)
+    try:
+        ready = bool(ready)
+    except TypeError:  # it belongs to a graph or a trace
+        return ops.cond(ready, quick, general)
+    return quick() if ready else general()
 
 
 def _outside_any_graph():
