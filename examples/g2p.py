@@ -1,7 +1,7 @@
 """From spelling to pronunciation: a Transformer with and without positions.
 
-    python examples/g2p.py                              # the whole demo
-    python examples/g2p.py --pronounce keras tensor     # with the model it saved
+    .venv/bin/python examples/g2p.py                          # the whole demo
+    .venv/bin/python examples/g2p.py --pronounce keras tensor # the model it saved
 
 Trains three times with the same seed and number of steps: without positions,
 with the interleaved layout and with the concatenated one. Without positions the

@@ -1,7 +1,7 @@
 """A checkpoint of tensor2tensor's `transformer` as a Keras model.
 
-    python examples/t2t_checkpoint.py CHECKPOINT --heads 8 --save model.keras
-    python examples/t2t_checkpoint.py CHECKPOINT --heads 8 \
+    .venv/bin/python examples/t2t_checkpoint.py CHECKPOINT --heads 8 --save model.keras
+    .venv/bin/python examples/t2t_checkpoint.py CHECKPOINT --heads 8 \
         --vocab vocab.txt --decode keras tensor --beams 4
 
 CHECKPOINT is a folder or the common part of its files' names. The saved model
@@ -201,7 +201,13 @@ class Numbers:
 
     @staticmethod
     def encode(text):
-        return [int(number) for number in text.split(",")]
+        try:
+            return [int(number) for number in text.split(",")]
+        except ValueError:
+            raise ValueError(
+                "`--decode` must be ids with commas between them, or words with a "
+                f"`--vocab`. Received: {text!r}"
+            ) from None
 
     @staticmethod
     def decode(ids):
@@ -277,7 +283,7 @@ def parse(arguments):
     add("--layout", choices=layouts, default=layouts[0], help="of the positions")
     add("--target-space", type=int, default=0, metavar="N", help="its number")
     add("--target-vocabulary", type=int, metavar="N", help="ids of the targets")
-    add("--save", metavar="FILE", help="write the model, as FILE.keras")
+    add("--save", metavar="FILE.keras", help="write the model to a file")
     add("--decode", nargs="+", metavar="WORD", help="ids with commas if no --vocab")
     add("--vocab", metavar="FILE", help="a symbol on each line")
     add("--target-vocab", metavar="FILE", help="that of the targets, if another")

@@ -29,8 +29,8 @@ class Grid(NamedTuple):
             return cls(shape, (1,) * len(axes), 0)
         if rank < len(axes) + 2:
             raise ValueError(
-                f"`inputs` must have a rank of at least {len(axes) + 2}: batch, "
-                f"positions on {len(axes)} axes, channels. Received: "
+                f"`inputs` must have a rank of at least {len(axes) + 2}, a batch axis, "
+                f"{len(axes)} positional and the channels. Received: "
                 f"inputs.shape={shape}"
             )
         found = tuple(a + rank if a < 0 else a for a in axes)

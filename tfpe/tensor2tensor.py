@@ -397,7 +397,14 @@ def _checked(x, rank=None):
             f"`x` must have a rank of {rank or '3 or more'}. Received: "
             f"x.shape={tuple(x.shape)}"
         )
-    return x, ops.shape(x)
+    shape = ops.shape(x)
+    if None in shape[1:]:
+        raise ValueError(
+            "`x` must have known sizes in a functional model, but for the batch; where "
+            "the length is unknown, take `tfpe.SinusoidalPositionalEncoding(layout="
+            f"'concatenated')`. Received: x.shape={tuple(x.shape)}"
+        )
+    return x, shape
 
 
 def _large_negative(dtype="float32"):
