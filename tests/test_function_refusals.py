@@ -193,3 +193,10 @@ def test_function_refuses(case):
     call, error, words = FUNCTIONS[case]
     with refuses(error, *words):
         call()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_an_amplitude_past_float32_is_refused(dtype):
+    with refuses(ValueError, "`amplitude` must be in the range of float32", "=1e+300"):
+        tfpe.timing_signal(3, 7, amplitude=1e300, dtype=dtype)
+    assert np.isfinite(tfpe.timing_signal(3, 7, amplitude=1e300, dtype="float64")).all()

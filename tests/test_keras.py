@@ -14,6 +14,7 @@ from contract import (
     assert_same_in_dtype,
     dtype_of,
     randoms,
+    to_float64,
 )
 
 import tfpe
@@ -236,3 +237,21 @@ def test_layer_works_inside_time_distributed_and_a_dataset():
     assert_close(keras.layers.TimeDistributed(layer)(inputs), want, SUM)
     mapped = tf.data.Dataset.from_tensor_slices(inputs).map(layer)
     assert_close(np.stack([np.array(x) for x in mapped]), want, SUM)
+
+
+@pytest.mark.parametrize("old", POLICIES)
+@pytest.mark.parametrize("new", POLICIES)
+def test_a_built_layer_follows_a_change_of_policy(old, new):
+    layer = tfpe.SinusoidalPositionalEncoding(dtype=old)
+    inputs = randoms(3, 5, 6)
+    layer(inputs)
+    layer.dtype_policy = new
+    fresh = tfpe.SinusoidalPositionalEncoding(dtype=new)(inputs)
+    np.testing.assert_array_equal(to_float64(layer(inputs)), to_float64(fresh))
+
+
+def test_a_policy_without_floats_is_refused_and_changes_nothing():
+    layer = tfpe.SinusoidalPositionalEncoding()
+    with pytest.raises(ValueError, match="`dtype` must be one of"):
+        layer.dtype_policy = "int32"
+    assert layer.compute_dtype == "float32"

@@ -223,7 +223,10 @@ def test_integers_outside_int32_are_refused_where_they_can_be_seen(arguments, re
         Layer()(randoms(3, 5, 6), **arguments)
 
 
-@pytest.mark.parametrize("start_index", [[0, 2**31 - 4, 5], np.int64(2**31 - 4)])
+@pytest.mark.parametrize(
+    "start_index",
+    [[0, 2**31 - 4, 5], np.int64(2**31 - 4), np.array([0, 2**31 - 4, 5], "int32")],
+)
 def test_steps_past_int32_are_refused_where_they_can_be_seen(start_index):
     with refuses(ValueError, "`start_index`", "must not go past 2**31 - 1", "length=5"):
         Layer()(randoms(3, 5, 6), start_index=start_index)

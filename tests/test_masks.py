@@ -166,3 +166,14 @@ def test_mask_of_unknown_size_is_used_in_a_graph():
         call(inputs, MASK[:, 1:])
     with pytest.raises(tf.errors.InvalidArgumentError):
         call(inputs, MASK.T)
+
+
+@pytest.mark.parametrize("mask", [np.ones((2, 5), bool), np.ones((2,), bool)])
+def test_a_mask_that_does_not_fit_is_refused_in_a_symbolic_call(mask):
+    with pytest.raises(ValueError, match="`mask` must have the"):
+        skipping()(keras.Input((4, 8), batch_size=2), mask=mask)
+
+
+def test_a_symbolic_mask_that_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="`mask` must have the"):
+        skipping()(keras.Input((4, 8)), mask=keras.Input((5,), dtype="bool"))

@@ -244,3 +244,11 @@ def test_positions_from_masks_and_segments_work_in_graphs_of_any_size(mode):
     np.testing.assert_array_equal(found[0], [[0, 0, 1, 1, 2, 3], [0, 1, 1, 2, 3, 4]])
     np.testing.assert_array_equal(found[1], [[0, 1, 2, 0, 1, 2], [0, 0, 1, 2, 0, 1]])
     np.testing.assert_array_equal(found[2], [[0, 0, 1, 0, 0, 1], [0, 0, 0, 1, 0, 1]])
+
+
+def test_signal_at_symbolic_integers_is_part_of_a_model():
+    where = keras.Input((None,), dtype="int32")
+    model = keras.Model(where, tfpe.timing_signal_at(where, 6))
+    positions = np.array([[3, 70000, -1], [0, 5, 2]], "int32")
+    want = np.array([oracle.rows(row, 6) for row in positions.tolist()])
+    assert_promised(model(positions), want)

@@ -1,6 +1,7 @@
 """tfpe.tensor2tensor beyond its numbers, which compat/ holds against the original."""
 
 import inspect
+import re
 from types import SimpleNamespace
 
 import keras
@@ -11,6 +12,7 @@ from keras import ops
 
 import tfpe
 import tfpe.tensor2tensor as t2t
+from tfpe.signal import recent_sinusoids
 
 RANDOM = np.random.default_rng(7)
 X = RANDOM.normal(size=(2, 5, 10)).astype("float32")
@@ -121,14 +123,14 @@ def test_a_layer_may_be_counted_from_the_end_or_be_a_tensor():
 
 
 def test_the_last_signals_share_tables_and_no_more_are_kept():
-    t2t._made.cache_clear()
+    recent_sinusoids.cache_clear()
     for _ in range(3):
         t2t.add_timing_signal_1d(X)
         t2t.get_timing_signal_1d(2, 10, max_timescale=10**4)
-    assert t2t._made.cache_info().misses == 1
+    assert recent_sinusoids.cache_info().misses == 1
     for channels in range(1, 9):
         t2t.get_timing_signal_1d(2, channels)
-    assert t2t._made.cache_info().currsize == 4
+    assert recent_sinusoids.cache_info().currsize == 4
 
 
 def test_shifting_moves_one_step_to_the_right_under_either_name():
@@ -335,4 +337,55 @@ ERRORS = [
 )
 def test_an_error_says_what_was_wanted_and_what_came(call, error, message):
     with pytest.raises(error, match=message):
+        call()
+
+
+REFUSED = {
+    "a negative length": (
+        lambda: t2t.get_timing_signal_1d(-1, 8),
+        "`length` must be an integer >= 0. Received: length=-1",
+    ),
+    "steps past int32": (
+        lambda: t2t.get_timing_signal_1d(3, 8, start_index=2**31 - 2),
+        "`start_index` + length must not go past 2**31 - 1",
+    ),
+    "steps of x past int32": (
+        lambda: t2t.add_timing_signal_1d(X, start_index=2**31 - 2),
+        "`start_index` + length must not go past 2**31 - 1",
+    ),
+    "a start for each row": (
+        lambda: t2t.add_timing_signal_1d(X, start_index=[1, 2]),
+        "`start_index` must be a scalar",
+    ),
+    "positions of rank 3": (
+        lambda: t2t.add_timing_signal_1d_given_position(X, np.zeros((3, 2, 5))),
+        "`position` must have the shape (batch, length) of `x`, (2, 5)",
+    ),
+    "positions of another length": (
+        lambda: t2t.add_timing_signals_given_positions(X, [None, np.zeros((2, 4))]),
+        "`positions` must have the shape (batch, length) of `x`, (2, 5)",
+    ),
+    "no positions": (
+        lambda: t2t.add_timing_signals_given_positions(X, []),
+        "`positions` must be a list of tensors or None, at least one",
+    ),
+    "a layer past the last": (
+        lambda: t2t.get_layer_timing_signal_sinusoid_1d(8, 4, 4),
+        "`layer` must be an integer from -4 to 3. Received: layer=4",
+    ),
+    "no layers": (
+        lambda: t2t.get_layer_timing_signal_sinusoid_1d(8, 0, 0),
+        "`num_layers` must be a positive integer. Received: num_layers=0",
+    ),
+    "an unknown length in a functional model": (
+        lambda: t2t.add_timing_signal_1d(keras.Input((None, 8))),
+        "take `tfpe.SinusoidalPositionalEncoding(layout='concatenated')`",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusals_say_what_is_allowed(case):
+    call, message = REFUSED[case]
+    with pytest.raises(ValueError, match=re.escape(message)):
         call()

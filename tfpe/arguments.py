@@ -65,7 +65,7 @@ def check_positions(x, name="positions", floats=True, length=1):
         return x
     if is_float:
         return ops.convert_to_tensor(x)
-    if dtype in ("int64", "uint32", "uint64"):
+    if dtype in ("int64", "uint32", "uint64") or (dtype == "int32" and length > 1):
         x = _check_inside_int32(x, name, length)
     return ops.cast(x, "int32")
 

@@ -156,10 +156,25 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
                 f"cosine for each positional axis. Received: "
                 f"inputs.shape={tuple(input_shape)}"
             )
+        self._make_tables(channels)
+        self.input_spec = keras.layers.InputSpec(axes={-1: channels})
+
+    def _make_tables(self, channels):
         self._sinusoids = Sinusoids(
             channels, self._axes, self.settings, self.compute_dtype
         )
-        self.input_spec = keras.layers.InputSpec(axes={-1: channels})
+
+    @property
+    def dtype_policy(self):
+        return super().dtype_policy
+
+    @dtype_policy.setter
+    def dtype_policy(self, policy):
+        policy = keras.dtype_policies.get(policy)
+        check_dtype(policy.compute_dtype)
+        keras.layers.Layer.dtype_policy.fset(self, policy)
+        if self.built:
+            self._make_tables(self.input_spec.axes[-1])
 
     def call(self, inputs, start_index=0, positions=None, mask=None):
         start_index, positions = self._check_call(inputs, start_index, positions)
@@ -206,6 +221,10 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
 
     def _check_call(self, inputs, start_index, positions):
         """Refuses what can be seen to be wrong, in symbolic calls too."""
+        if not hasattr(inputs, "shape"):
+            raise TypeError(
+                f"`inputs` must be a tensor of floats. Received: inputs={inputs!r}"
+            )
         if hasattr(inputs, "row_lengths"):
             raise TypeError(
                 "`inputs` must be dense. Pad a ragged tensor with `inputs.to_tensor()` "
@@ -248,6 +267,7 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         # Keras would infer this by a call, with a sparse tensor for what it
         # takes to be sparse, such as `embedding * 8.0`.
         self._check_call(inputs, start_index, positions)
+        self._check_mask(inputs, mask)
         return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
 
     def compute_output_shape(self, input_shape):

@@ -149,6 +149,11 @@ class Sinusoids:
         self.dtype = dtype
         self.wide = "float64" if dtype == "float64" else "float32"
         self.rows = LEADING_ROWS[self.wide]
+        if abs(settings.amplitude) > float(np.finfo(self.wide).max):
+            raise ValueError(
+                f"`amplitude` must be in the range of {self.wide}. Received: "
+                f"amplitude={settings.amplitude}"
+            )
         table = channel_table(channels, axes, settings)
         self.width = len(table.frequency)
         digit = np.arange(BASE)
@@ -293,6 +298,8 @@ def _either(ready, quick, general):
     try:
         ready = bool(ready)
     except TypeError:  # it belongs to a graph or a trace
+        if keras.utils.is_keras_tensor(ready):
+            return general()  # as Keras' own conditions hide what they depend on
         return ops.cond(ready, quick, general)
     return quick() if ready else general()
 

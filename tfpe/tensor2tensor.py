@@ -32,7 +32,7 @@ References:
 import keras
 from keras import ops
 
-from tfpe.arguments import check_dtype, check_positions
+from tfpe.arguments import check_dtype, check_positions, check_steps
 from tfpe.learned import (
     AddLayerTimingSignalLearned1d,
     AddPositionalEmbedding,
@@ -85,14 +85,15 @@ def get_timing_signal_1d(
       [0.841 0.    0.54  1.   ]]]
     """
     made = _sinusoids(channels, 1, min_timescale, max_timescale, "float32")
-    return made.consecutive(_int32(start_index, "start_index"), _int32(length))[None]
+    length = _int32(length, "length", low=0)
+    return made.consecutive(_start_index(start_index, length), length)[None]
 
 
 def add_timing_signal_1d(x, min_timescale=1.0, max_timescale=1.0e4, start_index=0):
     """Returns `x` plus the signal of consecutive positions."""
     x, (_, length, channels) = _checked(x, 3)
     made = _sinusoids(channels, 1, min_timescale, max_timescale, x.dtype)
-    return x + made.consecutive(_int32(start_index, "start_index"), length)
+    return x + made.consecutive(_start_index(start_index, length), length)
 
 
 def add_timing_signal_1d_given_position(
@@ -104,7 +105,7 @@ def add_timing_signal_1d_given_position(
     """
     x, (*_, channels) = _checked(x, 3)
     made = _sinusoids(channels, 1, min_timescale, max_timescale, x.dtype)
-    return x + made.at(check_positions(position, "position"))
+    return x + made.at(_positions(position, "position", x))
 
 
 def add_timing_signals_given_positions(
@@ -123,11 +124,16 @@ def add_timing_signals_given_positions(
         max_timescale: see above.
     """
     x, (_, length, channels) = _checked(x, 3)
+    if not isinstance(positions, (list, tuple)) or not positions:
+        raise ValueError(
+            "`positions` must be a list of tensors or None, at least one. Received: "
+            f"positions={positions!r}"
+        )
     made = _sinusoids(channels, len(positions), min_timescale, max_timescale, x.dtype)
     return x + sum_of_blocks(
         made.consecutive(0, length, block)
         if entry is None
-        else made.at(check_positions(entry), block)
+        else made.at(_positions(entry, "positions", x), block)
         for block, entry in enumerate(positions)
     )
 
@@ -172,6 +178,12 @@ def add_timing_signal_nd(x, min_timescale=1.0, max_timescale=1.0e4):
 
 def get_layer_timing_signal_sinusoid_1d(channels, layer, num_layers):
     """Returns the signal of a layer's number, float32 `(1, 1, channels)`."""
+    num_layers = check_integer(
+        num_layers, "num_layers", 1, INT32_MAX, "a positive integer"
+    )
+    if not ops.is_tensor(layer):
+        allowed = f"an integer from {-num_layers} to {num_layers - 1}"
+        layer = check_integer(layer, "layer", -num_layers, num_layers - 1, allowed)
     return get_timing_signal_1d(num_layers, channels)[:, layer][:, None]
 
 
@@ -236,7 +248,7 @@ def attention_bias_ignore_padding(memory_padding):
 
 def attention_bias_lower_triangle(length):
     """Returns the bias that hides later steps, float32 `(1, 1, length, length)`."""
-    steps = ops.arange(_int32(length), dtype="int32")
+    steps = ops.arange(_int32(length, "length", low=0), dtype="int32")
     return _large_negative() * ops.cast(steps[:, None] < steps, "float32")[None, None]
 
 
@@ -380,12 +392,41 @@ def _sinusoids(channels, axes, min_timescale, max_timescale, dtype):
     )
 
 
-def _int32(value, name="length"):
-    """Returns an int as it is, and an integer tensor as int32."""
+def _int32(value, name, low=INT32_MIN, length=1):
+    """Returns an int as it is, and a scalar integer tensor as int32."""
     if isinstance(value, int):
-        allowed = "an integer inside int32"
-        return check_integer(value, name, INT32_MIN, INT32_MAX, allowed)
-    return ops.cast(check_positions(value, name, floats=False), "int32")
+        allowed = "an integer >= 0" if low == 0 else "an integer inside int32"
+        return check_integer(value, name, low, INT32_MAX, allowed)
+    value = check_positions(value, name, floats=False, length=length)
+    if len(value.shape):
+        raise ValueError(
+            f"`{name}` must be a scalar. Received: {name}.shape={tuple(value.shape)}"
+        )
+    return ops.maximum(value, 0) if low == 0 else value
+
+
+def _start_index(start_index, length):
+    length = length if isinstance(length, int) else 1
+    start_index = _int32(start_index, "start_index", length=length)
+    if isinstance(start_index, int):
+        check_steps(start_index, length)
+    return start_index
+
+
+def _positions(entry, name, x):
+    """Returns positions `(batch, length)`, or `(1, length)`, as `x` has them."""
+    entry = check_positions(entry, name)
+    wanted = tuple(x.shape[:2])
+    if (
+        len(entry.shape) != 2
+        or (entry.shape[0] not in (1, None, wanted[0]) and wanted[0] is not None)
+        or (None not in (entry.shape[1], wanted[1]) and entry.shape[1] != wanted[1])
+    ):
+        raise ValueError(
+            f"`{name}` must have the shape (batch, length) of `x`, {wanted}. Received: "
+            f"{name}.shape={tuple(entry.shape)}"
+        )
+    return entry
 
 
 def _checked(x, rank=None):
