@@ -103,6 +103,18 @@ def test_signal_is_right_at_random_positions(settings, dtype):
         assert_promised(got, want, where)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_signal_is_right_one_step_before_and_after_powers_of_two(dtype):
+    for power in (8, 10, 12, 13, 16, 24, 30):
+        for where in (2**power - 1, 2**power, 2**power + 1):
+            want = oracle.rows([where, -where], 8)
+            for position, row in zip((where, -where), want, strict=True):
+                at = tfpe.timing_signal_at([position], 8, dtype=dtype)
+                ranged = tfpe.timing_signal(1, 8, start_index=position, dtype=dtype)
+                assert_promised(at, row[None], [position])
+                assert_promised(ranged, row[None], [position])
+
+
 def test_fast_oracle_is_right():
     where = [*POSITIONS, *np.random.default_rng(1).integers(-(2**31), 2**31, 50)]
     for settings in some_conventions(64, 0):
