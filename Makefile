@@ -5,7 +5,10 @@ RUN := TF_CPP_MIN_LOG_LEVEL=3 $(VENV)/bin/python
 # The real tensor2tensor, which wants Python 3.11 and an old TensorFlow.
 T2T := .venv-t2t
 
-.PHONY: demo test lint bench compat-live clean
+# The lower bounds of pyproject.toml.
+OLDEST := .venv-oldest
+
+.PHONY: demo test lint bench compat-live test-oldest clean
 
 demo: $(VENV)/installed
 	$(RUN) examples/g2p.py
@@ -38,5 +41,12 @@ $(T2T)/installed: compat/golden/requirements.txt
 	$(T2T)/bin/python -m pip install --quiet --no-deps tensor2tensor==1.15.7
 	touch $@
 
+test-oldest:
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --editable '.[test]' \
+		keras==3.13.0 tensorflow==2.20.0 numpy==2.0.2 keras-hub==0.25.0
+	TF_CPP_MIN_LOG_LEVEL=3 $(OLDEST)/bin/python -m pytest -n 2 --dist worksteal \
+		-W "ignore:In the future:FutureWarning"
+
 clean:
-	rm -rf $(VENV) $(T2T) demo-output
+	rm -rf $(VENV) $(T2T) $(OLDEST) demo-output
