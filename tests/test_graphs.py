@@ -1,0 +1,139 @@
+"""Graphs in every order of calls, steps as data under XLA, and gradients."""
+
+import keras
+import numpy as np
+import oracle
+import pytest
+import tensorflow as tf
+from contract import FLOAT32, FRACTION, assert_close, assert_promised, randoms
+
+import tfpe
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("graphs of TensorFlow", allow_module_level=True)
+SUM = 2 * FLOAT32  # of float32 numbers below 4 in size: the signal and one rounding
+WAYS = ("graph", "xla", "eager", "symbolic", "dataset", "export")
+
+
+def use(way, layer, inputs, folder):
+    """Returns what the layer gives for inputs (2, length, 6), the given way."""
+    if way == "eager":
+        return layer(inputs)
+    if way in ("graph", "xla"):
+        return tf.function(layer, jit_compile=way == "xla")(inputs)
+    if way == "dataset":
+        (found,) = tf.data.Dataset.from_tensors(inputs).map(layer)
+        return found
+    given = keras.Input((None, 6))
+    model = keras.Model(given, layer(given))
+    if way == "symbolic":
+        return model(inputs)
+    model.export(folder, verbose=False)
+    return tf.saved_model.load(str(folder)).serve(inputs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", WAYS)
+def test_ways_to_call_may_come_in_any_order(first, tmp_path):
+    others = [way for way in WAYS if way != first]
+    for number, second in enumerate(others):
+        layer = tfpe.SinusoidalPositionalEncoding(layout="concatenated")
+        # Each way comes second once, and each pair of ways both ways round.
+        for length, way in zip((5, 5000, 3), (first, second, first), strict=True):
+            inputs = randoms(2, length, 6)
+            got = use(way, layer, inputs, tmp_path / f"{number} {length}")
+            want = oracle.many_rows(range(length), 6, layout="concatenated")
+            assert_close(got, np.array(inputs, "float64") + want, SUM)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("kind", ["start", "starts", "positions", "floats"])
+def test_one_trace_serves_all_steps_that_are_data(kind, jit_compile):
+    shape = {"start": [], "starts": [None]}.get(kind, [None, None])
+    dtype = "float32" if kind == "floats" else "int32"
+    name = "start_index" if kind in ("start", "starts") else "positions"
+    layer, traces = tfpe.SinusoidalPositionalEncoding(), []
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None, 6]),
+            tf.TensorSpec(shape, dtype),
+        ],
+        jit_compile=jit_compile,
+    )
+    def call(inputs, steps):
+        traces.append(inputs.shape)
+        return layer(inputs, **{name: steps})
+
+    for length, start in ((3, 0), (7, 4090), (3, 70000), (9, -4), (1, 2**24)):
+        starts = np.array([start, 5])
+        if kind == "start":
+            starts[1] = start
+        where = starts[:, None] + np.arange(length)
+        steps = {"start": starts[0], "starts": starts}.get(kind, where)
+        got = call(np.zeros((2, length, 6), "float32"), steps.astype(dtype))
+        want = oracle.rows(where.ravel(), 6).reshape(2, length, 6)
+        assert_promised(got, want)
+    assert len(traces) == 1
+
+
+@pytest.mark.parametrize("spec", [[5, 6], [None, 6]], ids=str)
+def test_dataset_of_batches_is_mapped(spec):
+    inputs = np.array(randoms(7, 5, 6))
+    data = tf.data.Dataset.from_generator(
+        lambda: iter(inputs), output_signature=tf.TensorSpec(spec)
+    )
+    layer = tfpe.SinusoidalPositionalEncoding()
+    mapped = data.batch(3).map(layer, num_parallel_calls=2)
+    assert mapped.element_spec.shape.as_list() == [None, *spec]
+    got = np.concatenate([np.array(batch) for batch in mapped])
+    assert_close(got, inputs + oracle.rows(range(5), 6), SUM)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("start", [0, 4094, 70000])
+def test_gradient_of_inputs_is_what_came_in_for_it(start, jit_compile):
+    layer, inputs = tfpe.SinusoidalPositionalEncoding(), randoms(2, 5, 6)
+    weights = randoms(2, 5, 6, seed=1)
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None, None, 6])], jit_compile=jit_compile
+    )
+    def slope(inputs):
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            outputs = layer(inputs, start_index=start) * weights
+        return tape.gradient(outputs, inputs)
+
+    np.testing.assert_array_equal(slope(inputs), weights)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_gradient_of_positions_given_to_a_layer_is_right_by_row(jit_compile):
+    layer, inputs = tfpe.SinusoidalPositionalEncoding(), randoms(2, 3, 4)
+    where = np.array([[0.5, -1.25, 300.75], [2.0, 65537.5, -8.0]], "float32")
+
+    @tf.function(jit_compile=jit_compile)
+    def slope(positions):
+        with tf.GradientTape() as tape:
+            tape.watch(positions)
+            outputs = layer(inputs, positions=positions)
+        return tape.gradient(outputs, positions)
+
+    # Each sine gives a cosine, each cosine minus a sine, over the timescale.
+    rows = oracle.rows(where.ravel().astype("float64"), 4)
+    factors = np.repeat(1 / tfpe.timescales(4), 2) * [-1, 1, -1, 1]
+    want = (rows[:, [1, 0, 3, 2]] * -factors).sum(1).reshape(2, 3)
+    assert_close(slope(tf.constant(where)), want, 4 * FRACTION)
+
+
+def test_second_derivative_of_positions_is_right():
+    where = tf.constant([0.5, -1.25, 300.75])
+    with tf.GradientTape() as outer:
+        outer.watch(where)
+        with tf.GradientTape() as inner:
+            inner.watch(where)
+            sine = tfpe.timing_signal_at(where, 2)[:, 0]
+        slope = inner.gradient(sine, where)
+    got = outer.gradient(slope, where)
+    assert_close(got, -np.sin(where.numpy().astype("float64")), 2 * FRACTION)

@@ -1,0 +1,71 @@
+"""What an earlier version has written loads for ever, with equal outputs.
+
+`serialized/` was written by this file, run as a script, and is never written again:
+a new version adds a folder of its own.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+import tfpe
+
+FOLDER = Path(__file__).with_name("serialized")
+VERSIONS = ("0.1.0",)
+INPUTS = np.linspace(-2, 2, 2 * 5 * 6, dtype="float32").reshape(2, 5, 6)
+EQUAL = {"rtol": 0, "atol": 2 * 3.5e-7}  # what two backends may be apart
+
+
+def every_setting():
+    return tfpe.SinusoidalPositionalEncoding(
+        layout="concatenated",
+        spectrum="geometric",
+        min_timescale=2.0,
+        max_timescale=500.0,
+        cosine_first=True,
+        first_position=-3,
+        amplitude=0.5,
+        axis=1,
+        skip_masked=True,
+        name="places",
+    )
+
+
+def write(folder):
+    """Writes a model with two layers, their configs, and what comes out of them."""
+    folder.mkdir(parents=True)
+    given = keras.Input((None, 6), name="inputs")
+    default = tfpe.SinusoidalPositionalEncoding(name="default")
+    model = keras.Model(given, every_setting()(default(given, start_index=7)))
+    model.save(folder / "model.keras")
+    configs = [layer.get_config() for layer in model.layers[1:]]
+    record = {"configs": configs, "outputs": np.asarray(model(INPUTS)).tolist()}
+    (folder / "record.json").write_text(json.dumps(record) + "\n")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_model_of_an_earlier_version_loads_with_equal_outputs(version):
+    record = json.loads((FOLDER / version / "record.json").read_text())
+    model = keras.models.load_model(FOLDER / version / "model.keras")
+    got = keras.ops.convert_to_numpy(model(INPUTS))
+    np.testing.assert_allclose(got, record["outputs"], **EQUAL)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_config_of_an_earlier_version_makes_the_same_layer(version):
+    record = json.loads((FOLDER / version / "record.json").read_text())
+    default, places = map(
+        tfpe.SinusoidalPositionalEncoding.from_config, record["configs"]
+    )
+    got = keras.ops.convert_to_numpy(places(default(INPUTS, start_index=7)))
+    np.testing.assert_allclose(got, record["outputs"], **EQUAL)
+    for layer, config in zip((default, places), record["configs"], strict=True):
+        assert config.items() <= layer.get_config().items()
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]) / tfpe.__version__)
