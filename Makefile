@@ -8,13 +8,24 @@ T2T := .venv-t2t
 # The lower bounds of pyproject.toml.
 OLDEST := .venv-oldest
 
-.PHONY: demo test lint bench compat-live test-oldest clean
+.PHONY: demo test test-backends soak lint bench compat-live test-oldest clean
 
 demo: $(VENV)/installed
 	$(RUN) examples/g2p.py
 
 test: $(VENV)/installed
 	$(RUN) -m pytest -n 2 --dist worksteal
+
+# JAX as it comes, JAX with float64, torch.
+test-backends: $(VENV)/torch
+	KERAS_BACKEND=jax $(RUN) -m pytest -n 2 --dist worksteal tests
+	KERAS_BACKEND=jax JAX_ENABLE_X64=1 $(RUN) -m pytest -n 2 --dist worksteal \
+		tests/test_accuracy.py tests/test_backends.py tests/test_cases.py \
+		tests/test_layer.py tests/test_positions.py
+	KERAS_BACKEND=torch $(RUN) -m pytest -n 2 --dist worksteal tests
+
+soak: $(VENV)/installed
+	SOAK=20000 $(RUN) -m pytest tests/test_endurance.py
 
 lint: $(VENV)/installed
 	$(VENV)/bin/ruff check .
@@ -32,7 +43,12 @@ compat-live: $(VENV)/installed $(T2T)/installed
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --upgrade pip
-	$(VENV)/bin/python -m pip install --quiet --editable '.[bench,demo,test,lint]'
+	$(VENV)/bin/python -m pip install --quiet \
+		--editable '.[bench,demo,export,lint,test]'
+	touch $@
+
+$(VENV)/torch: $(VENV)/installed
+	$(VENV)/bin/python -m pip install --quiet --editable '.[torch]'
 	touch $@
 
 $(T2T)/installed: compat/golden/requirements.txt

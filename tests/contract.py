@@ -7,7 +7,6 @@ import keras
 import ml_dtypes
 import numpy as np
 import pytest
-import tensorflow as tf
 
 FLOAT32_NEAR = 1.6e-7  # float32 at positions 0 to 65,535
 FLOAT32 = 3.5e-7  # float32 at any int32 position; and between two ways to get there
@@ -24,11 +23,28 @@ POSITIONS = (
     *(0, 1, -1, 255, 256, 257, 1857, 65535, 65536, 2**24 + 1, 1700000001),
     *(2**31 - 1, -(2**31)),
 )
-MODES = {
-    "eager": lambda function: function,
-    "graph": tf.function,
-    "xla": lambda function: tf.function(function, jit_compile=True),
-}
+
+
+def _modes():
+    """Returns, by name, the ways in which the backend runs a function."""
+    modes = {"eager": lambda function: function}
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        modes["graph"] = tf.function
+        modes["xla"] = lambda function: tf.function(function, jit_compile=True)
+    if keras.backend.backend() == "jax":
+        import jax
+
+        modes["xla"] = jax.jit
+    return modes
+
+
+on_tensorflow = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="of TensorFlow alone"
+)
+MODES = _modes()
+COMPILED = tuple(MODES)[1:]
 
 
 def conventions(channels):

@@ -103,7 +103,7 @@ def test_bad_argument_is_named_or_the_call_succeeds(name, argument, bad):
     except (TypeError, ValueError) as error:
         message = str(error)
         if (name, argument) in KERAS:
-            assert len(message) > 20
+            assert message
             return
         assert re.search(rf"`{argument}\b", message), message
         assert "Received: " in message, message

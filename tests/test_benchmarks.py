@@ -21,6 +21,13 @@ STEERED = [peer for peer in PEERS if peer.takes_positions]
 EAGER = timing.Mode("eager")
 
 
+# KerasHub's layer has its own troubles with torch.
+not_on_torch = pytest.mark.skipif(
+    keras.backend.backend() == "torch", reason="a benchmark of TensorFlow and JAX"
+)
+
+
+@not_on_torch
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
 def test_each_peer_adds_its_formula(peer):
     inputs = np.random.default_rng(1).normal(size=(3, 11, 8)).astype("float32")
@@ -29,6 +36,7 @@ def test_each_peer_adds_its_formula(peer):
     np.testing.assert_allclose(actual, inputs + signal, rtol=0, atol=2e-6)
 
 
+@not_on_torch
 @pytest.mark.parametrize("peer", STEERED, ids=lambda peer: peer.name)
 def test_peers_take_a_start_index_and_positions(peer):
     inputs = np.random.default_rng(2).normal(size=(3, 5, 8)).astype("float32")

@@ -132,7 +132,7 @@ def test_split(mode):
             yield from (k, np.int64(k), more[k], keras.ops.stack([cuts[k]] * 2))
         yield cuts[k]
 
-    cuts = (keras.ops.arange(8, dtype=dtype) for dtype in ("int32", "int64"))
+    cuts = (keras.ops.convert_to_tensor(np.arange(8, dtype=d)) for d in ("i4", "i8"))
     for both in parts(inputs, *cuts):
         assert_same_in_dtype(keras.ops.concatenate(both, axis=1), whole)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from contract import on_tensorflow
 
 import tfpe
 
@@ -25,6 +26,7 @@ from pronunciations import (
 from training import batches
 from transformer import transformer
 
+pytestmark = on_tensorflow
 DATA = Path(g2p.__file__).parent / "data" / "cmudict.tsv.gz"
 LENGTH = 7
 VOCABULARY = 23

@@ -6,6 +6,7 @@ import oracle
 import pytest
 import tensorflow as tf
 from contract import (
+    COMPILED,
     FLOAT32,
     MODES,
     POLICIES,
@@ -137,7 +138,7 @@ def test_one_instance_serves_encoder_and_decoder():
     assert_close(found[1], y + oracle.rows(range(5), 6), SUM)
 
 
-@pytest.mark.parametrize("mode", ["graph", "xla"])
+@pytest.mark.parametrize("mode", COMPILED)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_layer_may_be_first_called_in_a_graph(policy, mode):
     keras.config.set_dtype_policy(policy)

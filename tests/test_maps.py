@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from contract import DTYPES, MODES, randoms, to_float64
+from contract import COMPILED, DTYPES, MODES, randoms, to_float64
 
 import tfpe
 
@@ -53,7 +53,7 @@ def test_jacobian_is_the_identity_from_any_step(steps):
     np.testing.assert_array_equal(got, np.eye(2 * LENGTH * CHANNELS))
 
 
-@pytest.mark.parametrize("mode", ["graph", "xla"])
+@pytest.mark.parametrize("mode", COMPILED)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_gradient_passes_through_graphs_as_it_is(dtype, mode):
     layer = tfpe.SinusoidalPositionalEncoding(dtype=dtype)

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from contract import on_tensorflow
 
 import tfpe
 
@@ -49,6 +50,7 @@ def test_two_axes_hold_no_more_than_one():
     assert 0 < 4 * sum(captured.values()) <= BOUND
 
 
+@on_tensorflow
 def test_saved_model_grows_by_no_more_than_the_bound(tmp_path):
     inputs = keras.Input((None, CHANNELS))
     model = keras.Model(inputs, tfpe.SinusoidalPositionalEncoding()(inputs))

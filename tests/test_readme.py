@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from contract import on_tensorflow
 
+pytestmark = on_tensorflow
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 # A block of Python, and the block without a language that may follow it.

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from contract import on_tensorflow
 
 import tfpe
 
@@ -22,6 +23,7 @@ from pronunciations import Vocabulary, read_words
 from t2t_checkpoint import decoded, load_transformer, permuted_weights
 from transformer import layers_by_name
 
+pytestmark = on_tensorflow
 ROOT = Path(tfpe.__file__).parents[1]
 GOLDEN = ROOT / "compat" / "golden"
 FRESH = Path(os.environ.get("TFPE_GOLDENS", GOLDEN))  # see `make compat-live`

@@ -70,6 +70,15 @@ def check_positions(x, name="positions", floats=True, length=1):
     return ops.cast(x, "int32")
 
 
+def check_array(x, name, floats=True):
+    """Returns NumPy's arrays, in a sequence too, as `check_positions` does."""
+    if isinstance(x, (list, tuple)):
+        return [check_array(entry, name, floats) for entry in x]
+    if isinstance(x, (np.ndarray, np.generic)):
+        return check_positions(x, name, floats)
+    return x
+
+
 def check_ids(x, name):
     """Returns integers or bools as a tensor of at least one axis."""
     if not keras.utils.is_keras_tensor(x) and not ops.is_tensor(x):
@@ -96,7 +105,7 @@ def _as_array(x, name, allowed):
 
 def _check_inside_int32(x, name, length):
     try:
-        seen = ops.convert_to_numpy(x)
+        seen = x if isinstance(x, np.ndarray) else ops.convert_to_numpy(x)
     except Exception:  # each backend has its own error for what a graph will know
         return x
     if seen.size and not INT32_MIN <= seen.min() <= seen.max() <= INT32_MAX:

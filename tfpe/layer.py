@@ -3,9 +3,10 @@
 from dataclasses import asdict
 
 import keras
+import numpy as np
 from keras import ops
 
-from tfpe.arguments import FLOATS, check_dtype
+from tfpe.arguments import FLOATS, check_array, check_dtype, check_ids
 from tfpe.channels import number_of_pairs
 from tfpe.grid import Grid, is_plain_zero, rank
 from tfpe.positions import positions_from_mask
@@ -176,6 +177,19 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         if self.built:
             self._make_tables(self.input_spec.axes[-1])
 
+    def __call__(self, inputs, start_index=0, positions=None, mask=None, **kwargs):
+        # Keras makes tensors of arrays before `call`, and JAX then wraps integers.
+        given = {}
+        if not is_plain_zero(start_index):
+            given["start_index"] = check_array(start_index, "start_index", floats=False)
+        if positions is not None:
+            given["positions"] = check_array(positions, "positions")
+        if mask is not None:
+            given["mask"] = (
+                check_ids(mask, "mask") if isinstance(mask, np.ndarray) else mask
+            )
+        return super().__call__(inputs, **given, **kwargs)
+
     def call(self, inputs, start_index=0, positions=None, mask=None):
         start_index, positions = self._check_call(inputs, start_index, positions)
         mask = self._check_mask(inputs, mask)
@@ -204,7 +218,9 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
             signals = [self._sinusoids.at(s, block) for block, s in enumerate(steps)]
         signal = sum_of_blocks(signals)
         if mask is not None:
-            signal = ops.where(mask[..., None] > 0, signal, ops.zeros_like(signal))
+            signal = ops.where(
+                ops.expand_dims(mask, -1) > 0, signal, ops.zeros_like(signal)
+            )
         return inputs + signal
 
     def _count(self, grid, start_index, mask):

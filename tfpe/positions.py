@@ -3,6 +3,7 @@
 from keras import ops
 
 from tfpe.arguments import check_ids
+from tfpe.settings import INT32_MAX
 
 
 def positions_from_mask(mask):
@@ -76,12 +77,16 @@ def positions_from_segments(segment_ids, mask=None):
     )
     flat_counted = ops.reshape(counted, (-1,))
     before = ops.cumsum(flat_counted) - flat_counted
-    # On the flattened rows the number of a run only rises, and the first
-    # place where it stands is where the run starts.
-    run = ops.cumsum(ops.reshape(starts, (-1,)))
-    first = ops.searchsorted(run, run, side="left")
+    # Sorting brings the flattened indices at which runs start to the front, in the
+    # order of the runs. A search would take 100 times as long under XLA.
+    starts = ops.reshape(starts, (-1,))
+    index = ops.cumsum(ops.ones_like(starts)) - 1
+    in_order = ops.sort(ops.where(starts > 0, index, INT32_MAX))
+    first = ops.take(in_order, ops.cumsum(starts) - 1)
     steps = before + flat_counted - 1 - ops.take(before, first)
-    return ops.take(ops.maximum(steps, 0), _flat_index(counted))
+    # One more, since JAX forgets the shape of what is taken from nothing.
+    steps = ops.pad(ops.maximum(steps, 0), [(0, 1)])
+    return ops.take(steps, _flat_index(counted), axis=0)
 
 
 def _flat_index(x):

@@ -14,6 +14,14 @@ import numpy as np
 from keras import ops
 
 from tfpe.arguments import check_dtype, check_positions, check_steps
+from tfpe.backends import (
+    computed_once,
+    either,
+    in_graph,
+    outside_any_graph,
+    sine_and_cosine,
+    untraced,
+)
 from tfpe.channels import block_columns, channel_table
 from tfpe.settings import (
     INT32_MAX,
@@ -145,6 +153,7 @@ class Sinusoids:
         dtype: one of `FLOATS`, that of the results.
     """
 
+    @untraced
     def __init__(self, channels, axes, settings, dtype):
         self.dtype = dtype
         self.wide = "float64" if dtype == "float64" else "float32"
@@ -197,9 +206,9 @@ class Sinusoids:
             # A slice from a start that is data is compiled anew by XLA for
             # each value of it; rows taken by number are not.
             return self.at(start + ops.arange(length, dtype="int32"), axis)
-        signal = _either(
+        signal = either(
             start >= 0 and length <= self.rows - start,
-            lambda: self.leading[start : start + length],
+            lambda: in_graph(self.leading)[start : start + length],
             lambda: self._blocks(start, length),
         )
         return self._placed(signal, axis)
@@ -208,9 +217,9 @@ class Sinusoids:
         """Returns the signal at a tensor of positions, int32 or floats."""
         if "float" in keras.backend.standardize_dtype(positions.dtype):
             return self._placed(self._at_floats(positions), axis)
-        signal = _either(
+        signal = either(
             ops.all(ops.logical_and(positions >= 0, positions < self.rows)),
-            lambda: ops.take(self.leading, positions, axis=0),
+            lambda: ops.take(in_graph(self.leading), positions, axis=0),
             lambda: self._narrow(_sine_of_sum(*self._digits(positions))),
         )
         return self._placed(signal, axis)
@@ -220,8 +229,8 @@ class Sinusoids:
         first = start // BASE
         blocks = (length + 2 * BASE - 2) // BASE
         turned = self._upper_digits(first + ops.arange(blocks, dtype="int32"))
-        turned = [_computed_once(t)[:, None] for t in turned]
-        signal = _sine_of_sum([t[:BASE] for t in self.lowest], turned)
+        turned = [computed_once(t)[:, None] for t in turned]
+        signal = _sine_of_sum([in_graph(t, BASE)[:BASE] for t in self.lowest], turned)
         signal = ops.reshape(signal, (-1, self.width))
         skipped = start % BASE
         return self._narrow(signal[skipped : skipped + length])
@@ -235,22 +244,25 @@ class Sinusoids:
         fraction = ops.where(
             inside, positions - ops.cast(whole, positions.dtype), float("nan")
         )
-        angle = ops.cast(fraction, self.wide)[..., None] * self.frequency
+        fraction = ops.expand_dims(ops.cast(fraction, self.wide), -1)
+        angle = fraction * in_graph(self.frequency)
         turned = _sum_of_angles(*self._digits(whole))
-        return self._narrow(_sine_of_sum(turned, (ops.sin(angle), ops.cos(angle))))
+        return self._narrow(_sine_of_sum(turned, sine_and_cosine(angle)))
 
     def _digits(self, positions):
         """Returns (sine, cosine) of the lowest digit, with phase, and of the rest."""
-        upper = positions // BASE
-        lowest = positions - upper * BASE
-        row = [ops.take(table, lowest, axis=0) for table in self.lowest]
+        # ONNX models round quotients towards 0, so that remainders may be negative.
+        lowest = (positions % BASE + BASE) % BASE
+        upper = (positions - lowest) // BASE  # exact, however it is rounded
+        row = [ops.take(in_graph(t, BASE), lowest, axis=0) for t in self.lowest]
         return row, self._upper_digits(upper)
 
     def _upper_digits(self, upper):
         """Returns sine and cosine of `256 * upper`, for each channel."""
-        digits = upper % BASE, upper // BASE % BASE, (upper // BASE**2 + 128) % BASE
+        upper = upper + BASE**3 // 2  # not negative; the top digit's table begins there
+        digits = upper % BASE, upper // BASE % BASE, upper // BASE**2 % BASE
         rows = [
-            [ops.take(table, digit, axis=0) for table in tables]
+            [ops.take(in_graph(t), digit, axis=0) for t in tables]
             for tables, digit in zip(self.upper, digits, strict=True)
         ]
         return functools.reduce(_sum_of_angles, rows)
@@ -260,20 +272,21 @@ class Sinusoids:
         if len(self.places) == 1:
             return signal
         padded = ops.pad(signal, [(0, 0)] * (len(signal.shape) - 1) + [(0, 1)])
-        return ops.take(padded, self.places[axis], axis=-1)
+        return ops.take(padded, in_graph(self.places[axis]), axis=-1)
 
     def _narrow(self, signal):
         return ops.cast(signal, self.dtype)
 
     def _constant(self, array, dtype=None):
         wide = "int32" if array.dtype.kind == "i" else self.wide
-        with _outside_any_graph():
+        with outside_any_graph():
             return ops.cast(ops.convert_to_tensor(array.astype(wide)), dtype or wide)
 
 
 # Functions have no place of their own for tables, which take longer to make than
 # to use. The key is all that the tables depend on.
-recent_sinusoids = functools.lru_cache(maxsize=4)(Sinusoids)
+kept_sinusoids = functools.lru_cache(maxsize=4)(Sinusoids)
+recent_sinusoids = untraced(kept_sinusoids)
 
 
 def _sum_of_angles(a, b):
@@ -283,40 +296,6 @@ def _sum_of_angles(a, b):
 
 def _sine_of_sum(a, b):
     return a[0] * b[1] + a[1] * b[0]
-
-
-def _computed_once(x):
-    """Returns `x`, which XLA then does not compute anew wherever it is broadcast.
-
-    XLA takes what is cheap into the loop that uses it, but never a sum.
-    """
-    return ops.sum(ops.stack([x, ops.zeros_like(x)]), axis=0)
-
-
-def _either(ready, quick, general):
-    """`quick()` if `ready`, decided now if it can be and in the graph if not."""
-    try:
-        ready = bool(ready)
-    except TypeError:  # it belongs to a graph or a trace
-        if keras.utils.is_keras_tensor(ready):
-            return general()  # as Keras' own conditions hide what they depend on
-        return ops.cond(ready, quick, general)
-    return quick() if ready else general()
-
-
-def _outside_any_graph():
-    """A scope whose tensors outlive the graph or trace that is being made."""
-    if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf
-
-        return tf.init_scope()
-    if keras.backend.backend() == "jax":
-        import jax
-
-        return jax.ensure_compile_time_eval()
-    import torch
-
-    return keras.device("gpu" if torch.cuda.is_available() else "cpu")
 
 
 def sum_of_blocks(signals):
