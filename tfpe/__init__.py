@@ -2,6 +2,7 @@
 
 from tfpe import tensor2tensor
 from tfpe.channels import layout_permutation, shift_matrix, timescales
+from tfpe.conventions import CONVENTIONS
 from tfpe.layer import SinusoidalPositionalEncoding
 from tfpe.positions import positions_from_mask, positions_from_segments
 from tfpe.signal import timing_signal, timing_signal_at
@@ -9,6 +10,7 @@ from tfpe.signal import timing_signal, timing_signal_at
 __version__ = "0.1.0"
 
 __all__ = [
+    "CONVENTIONS",
     "SinusoidalPositionalEncoding",
     "layout_permutation",
     "positions_from_mask",

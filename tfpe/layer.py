@@ -8,6 +8,7 @@ from keras import ops
 
 from tfpe.arguments import FLOATS, check_array, check_dtype, check_ids
 from tfpe.channels import number_of_pairs
+from tfpe.conventions import convention
 from tfpe.grid import Grid, is_plain_zero, rank
 from tfpe.positions import positions_from_mask
 from tfpe.settings import INT32_MAX, INT32_MIN, Settings, check_bool, check_integer
@@ -138,6 +139,32 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
                 f"skip_masked=True, axis={self.axis}"
             )
         number_of_pairs(1, self._axes, self.settings.odd_channel)
+
+    @classmethod
+    def from_convention(cls, name, /, **overrides):
+        """Returns the layer of a convention of public code.
+
+        Args:
+            name: str, a key of `tfpe.CONVENTIONS`.
+            **overrides: arguments of the layer, which come before those of the
+                convention.
+
+        Returns:
+            A `SinusoidalPositionalEncoding`.
+
+        Raises:
+            ValueError: if there is no such convention, with the names that come
+                close, or an argument is not as the layer wants it.
+
+        Example:
+
+        >>> import tfpe
+        >>> layer = tfpe.SinusoidalPositionalEncoding.from_convention("fairseq")
+        >>> layer.settings.layout, layer.settings.first_position
+        ('concatenated', 2)
+        """
+        entry = convention(name)
+        return cls(**{"axis": entry.axis, **entry.settings, **overrides})
 
     @property
     def _axes(self):

@@ -1,0 +1,123 @@
+"""The conventions of public code, as settings of the one layer. Data, no formula.
+
+The data is in `conventions.toml`: groups of equal settings, with where each
+convention was read; and what the settings do not cover, with the reason.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class Convention:
+    """A convention of public code.
+
+    `SinusoidalPositionalEncoding(axis=axis, **settings)` is its layer, and
+    `timing_signal(length, channels, **settings)` its signal.
+
+    Attributes:
+        name: str, its key in `tfpe.CONVENTIONS`.
+        settings: the settings that differ from the layer's defaults.
+        axis: the positional axis of the inputs, or a tuple of them in the order
+            of their blocks of channels.
+        project: str, where it was read.
+        file: str, the file in that project.
+        revision: str, the commit or the release of that file.
+        reproduces: str, the function or the class that it is.
+        beyond: str, what the settings leave out; may be empty.
+    """
+
+    name: str
+    settings: Mapping
+    axis: int | tuple[int, ...]
+    project: str
+    file: str
+    revision: str
+    reproduces: str
+    beyond: str = ""
+
+    @property
+    def axes(self):
+        """The number of positional axes."""
+        return 1 if isinstance(self.axis, int) else len(self.axis)
+
+
+@dataclass(frozen=True)
+class Outside:
+    """A convention that no settings of the layer cover, and the reason."""
+
+    name: str
+    project: str
+    file: str
+    revision: str
+    reason: str
+
+
+def _read():
+    text = resources.files("tfpe").joinpath("conventions.toml").read_text("utf-8")
+    data = tomllib.loads(text)
+    inside = {}
+    for group in data["group"]:
+        settings = MappingProxyType(_frozen(group["settings"]))
+        axis = _frozen(group.get("axis", -2))
+        for name, entry in group["entries"].items():
+            inside[name] = Convention(name, settings, axis, **entry)
+    outside = {name: Outside(name, **entry) for name, entry in data["outside"].items()}
+    return MappingProxyType(inside), MappingProxyType(outside)
+
+
+def _frozen(value):
+    if isinstance(value, dict):
+        return {key: _frozen(entry) for key, entry in value.items()}
+    return tuple(value) if isinstance(value, list) else value
+
+
+CONVENTIONS, OUTSIDE = _read()
+
+
+def convention(name):
+    """Returns the entry of `CONVENTIONS` of a name.
+
+    Args:
+        name: str, a key of `CONVENTIONS`.
+
+    Returns:
+        A `Convention`.
+
+    Raises:
+        ValueError: if there is none, with the names that come close.
+
+    Example:
+
+    >>> import tfpe
+    >>> dict(tfpe.CONVENTIONS["fairseq"].settings)
+    {'layout': 'concatenated', 'first_position': 2}
+    """
+    if isinstance(name, str) and name in CONVENTIONS:
+        return CONVENTIONS[name]
+    if isinstance(name, str) and name in OUTSIDE:
+        raise ValueError(
+            f"`name` must be a convention that the layer covers. {OUTSIDE[name].reason}"
+            f" Received: name={name!r}"
+        )
+    raise ValueError(
+        "`name` must be one of `tfpe.CONVENTIONS`, such as "
+        f"{' or '.join(map(repr, _close(name)))}. Received: name={name!r}"
+    )
+
+
+def _close(name):
+    """Returns the names that somebody may have meant."""
+    word = name.lower() if isinstance(name, str) else ""
+    word = word.replace("-", "_").replace(" ", "_")
+    found = [known for known in CONVENTIONS if word and word in known]
+    found += difflib.get_close_matches(word, CONVENTIONS)
+    # A part of a name is a hint, too: "whispr" for "openai_whisper".
+    parts = {part for known in CONVENTIONS for part in known.split("_")}
+    for part in difflib.get_close_matches(word, parts, n=2, cutoff=0.8):
+        found += [known for known in CONVENTIONS if part in known.split("_")]
+    return list(dict.fromkeys(found))[:4] or list(CONVENTIONS)[:3]
