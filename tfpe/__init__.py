@@ -3,6 +3,7 @@
 from tfpe import tensor2tensor
 from tfpe.channels import layout_permutation, shift_matrix, timescales
 from tfpe.conventions import CONVENTIONS
+from tfpe.identification import identify
 from tfpe.layer import SinusoidalPositionalEncoding
 from tfpe.positions import positions_from_mask, positions_from_segments
 from tfpe.signal import timing_signal, timing_signal_at
@@ -12,6 +13,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CONVENTIONS",
     "SinusoidalPositionalEncoding",
+    "identify",
     "layout_permutation",
     "positions_from_mask",
     "positions_from_segments",
