@@ -1,0 +1,161 @@
+"""Pictures of signals, as matplotlib figures.
+
+matplotlib is imported only when a picture is drawn. `settings` are those of
+`SinusoidalPositionalEncoding`, `axis` included.
+"""
+
+import numpy as np
+
+from tfpe.channels import timescales
+from tfpe.comparison import signal_of
+
+
+def heat_map(length, channels, **settings):
+    """Returns a picture of a signal: positions down, channels across.
+
+    Args:
+        length: int, or a tuple of ints for several axes, whose positions are
+            then listed one after the other.
+        channels: int, the size of the last axis.
+        **settings: as in `SinusoidalPositionalEncoding`.
+
+    Returns:
+        A `matplotlib.figure.Figure`.
+    """
+    figure, (axes,) = _figure(1)
+    _draw_signal(axes, signal_of(length, channels, **settings))
+    return figure
+
+
+def wavelengths(channels, **settings):
+    """Returns a picture of the wavelengths of the pairs, in positions.
+
+    Args:
+        channels: int, the size of the last axis.
+        **settings: as in `SinusoidalPositionalEncoding`.
+
+    Returns:
+        A `matplotlib.figure.Figure`.
+    """
+    figure, (axes,) = _figure(1)
+    _draw_wavelengths(axes, channels, settings)
+    return figure
+
+
+def similarity(length, channels, **settings):
+    """Returns a picture of how alike the signals of two positions are.
+
+    The similarity is the cosine of the angle between the two rows. Of several
+    axes it is that of each position and the one in the middle.
+
+    Args:
+        length: int, or a tuple of ints for several axes.
+        channels: int, the size of the last axis.
+        **settings: as in `SinusoidalPositionalEncoding`.
+
+    Returns:
+        A `matplotlib.figure.Figure`.
+    """
+    figure, (axes,) = _figure(1)
+    _draw_similarity(axes, signal_of(length, channels, **settings))
+    return figure
+
+
+def overview(length, channels, **settings):
+    """Returns the three pictures of a signal in one figure.
+
+    Args:
+        length: int, or a tuple of ints for several axes.
+        channels: int, the size of the last axis.
+        **settings: as in `SinusoidalPositionalEncoding`.
+
+    Returns:
+        A `matplotlib.figure.Figure`.
+    """
+    figure, panels = _figure(3)
+    _draw_all(panels, signal_of(length, channels, **settings), channels, settings)
+    return figure
+
+
+def difference(length, channels, first, second, *, labels=("first", "second")):
+    """Returns the pictures of two signals and of their difference.
+
+    Args:
+        length: int, or a tuple of ints for several axes.
+        channels: int, the size of the last axis.
+        first: dict, the settings of one signal.
+        second: dict, the settings of the other.
+        labels: what to call the two.
+
+    Returns:
+        A `matplotlib.figure.Figure`.
+    """
+    figure, panels = _figure(4, rows=2)
+    signals = []
+    for row, settings, label in zip(panels, (first, second), labels, strict=True):
+        signals.append(signal_of(length, channels, **settings))
+        _draw_all(row[:3], signals[-1], channels, settings)
+        row[0].set_title(label)
+    _draw_signal(panels[0, 3], signals[1] - signals[0])
+    panels[0, 3].set_title(f"{labels[1]} - {labels[0]}")
+    panels[1, 3].plot(np.abs(signals[1] - signals[0]).max(axis=-1).ravel())
+    panels[1, 3].set(title="Largest difference", xlabel="position")
+    return figure
+
+
+def _draw_all(panels, signal, channels, settings):
+    _draw_signal(panels[0], signal)
+    _draw_wavelengths(panels[1], channels, settings)
+    _draw_similarity(panels[2], signal)
+
+
+def _figure(panels, rows=1):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.2 * panels, 4.2 * rows), layout="constrained")
+    axes = figure.subplots(rows, panels, squeeze=False)
+    return figure, axes if rows > 1 else axes[0]
+
+
+def _draw_signal(axes, signal):
+    rows = signal.reshape(-1, signal.shape[-1])
+    limit = max(np.abs(rows).max(), 1e-6)
+    image = axes.imshow(
+        rows,
+        cmap="RdBu_r",
+        vmin=-limit,
+        vmax=limit,
+        aspect="auto",
+        interpolation="nearest",
+    )
+    axes.figure.colorbar(image, ax=axes)
+    axes.set(title="Signal", xlabel="channel", ylabel="position")
+
+
+def _draw_wavelengths(axes, channels, settings):
+    settings = dict(settings)
+    positional = np.size(settings.pop("axis", -2))
+    values = 2 * np.pi * timescales(channels, axes=positional, **settings)
+    axes.semilogy(values, ".-", markersize=4)
+    axes.axhline(2, color="grey", linestyle=":", linewidth=1)
+    axes.text(0, 2, "two positions", color="grey", fontsize=8, va="bottom")
+    axes.grid(axis="y", alpha=0.3)
+    axes.set(title="Wavelengths", xlabel="pair", ylabel="wavelength in positions")
+
+
+def _draw_similarity(axes, signal):
+    rows = signal.reshape(-1, signal.shape[-1])
+    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    grid = signal.shape[:-1]
+    if len(grid) == 2:
+        middle = np.ravel_multi_index([n // 2 for n in grid], grid)
+        image, labels = (
+            (rows @ rows[middle]).reshape(grid),
+            ("second axis", "first axis"),
+        )
+        title = "Similarity to the middle"
+    else:
+        image, labels, title = rows @ rows.T, ("position", "position"), "Similarity"
+    shown = axes.imshow(image, cmap="viridis", vmax=1, interpolation="nearest")
+    axes.figure.colorbar(shown, ax=axes)
+    axes.set(title=title, xlabel=labels[0], ylabel=labels[1])
