@@ -8,7 +8,7 @@ T2T := .venv-t2t
 # The lower bounds of pyproject.toml.
 OLDEST := .venv-oldest
 
-.PHONY: demo test test-backends soak lint bench compat-live test-oldest clean
+.PHONY: demo test test-backends soak lint docs bench compat-live test-oldest clean
 
 demo: $(VENV)/installed
 	$(RUN) examples/g2p.py
@@ -27,6 +27,9 @@ test-backends: $(VENV)/torch
 soak: $(VENV)/installed
 	SOAK=20000 $(RUN) -m pytest tests/test_endurance.py
 
+docs: $(VENV)/installed
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
+
 lint: $(VENV)/installed
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
@@ -44,7 +47,7 @@ $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --upgrade pip
 	$(VENV)/bin/python -m pip install --quiet \
-		--editable '.[bench,demo,export,lint,test]'
+		--editable '.[bench,demo,docs,export,lint,test]'
 	touch $@
 
 $(VENV)/torch: $(VENV)/installed
