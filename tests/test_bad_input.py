@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfpe
+import tfpe.tensor2tensor as t2t
 
 Layer = tfpe.SinusoidalPositionalEncoding
 INPUTS = np.zeros((2, 3, 8), "float32")
@@ -74,6 +76,67 @@ BAD = {
     **{"shape": np.zeros((4, 1, 2), "int32"), "texts": np.array(["a", "b"])},
     **{"symbolic": keras.Input((5,)), "none": None, "bool": True, "fraction": 2.5},
 }
+ENDS = {"min_timescale": 1.0, "max_timescale": 1e4}
+IDS = np.array([[1, 1, 2]] * 2)
+PAD = np.zeros((2, 1, 8), "float32")
+STEPS = np.array([[0, 1, 0]] * 2)
+PACKED = {
+    f"{kind}_{what}": array
+    for kind in ("inputs", "targets")
+    for what, array in (("segmentation", IDS), ("position", STEPS))
+}
+TIMING, EMB = SimpleNamespace(pos="timing"), SimpleNamespace(pos="emb")
+IMAGE = np.zeros((2, 3, 4, 8), "float32")
+TENSOR2TENSOR = {
+    "get_timing_signal_1d": {"length": 3, "channels": 8, **ENDS, "start_index": 0},
+    "add_timing_signal_1d": {"x": INPUTS, **ENDS, "start_index": 0},
+    "add_timing_signal_1d_given_position": {"x": INPUTS, "position": STEPS, **ENDS},
+    "add_timing_signals_given_positions": {"x": INPUTS, "positions": [STEPS], **ENDS},
+    "add_timing_signals_from_features": {
+        **{"x": INPUTS, "features": {"p": STEPS}, "position_features": "p"},
+        **ENDS,
+    },
+    "add_timing_signal_nd": {"x": IMAGE, **ENDS},
+    "get_layer_timing_signal_sinusoid_1d": {
+        **{"channels": 8, "layer": 1, "num_layers": 2}
+    },
+    "add_layer_timing_signal_sinusoid_1d": {"x": INPUTS, "layer": 1, "num_layers": 2},
+    "get_timing_signal": {"length": 3, **ENDS, "num_timescales": 4},
+    "add_timing_signal": {"x": IMAGE, **ENDS, "num_timescales": 4},
+    "shift_right_3d": {"x": INPUTS, "pad_value": PAD},
+    "shift_left_3d": {"x": INPUTS, "pad_value": PAD},
+    "embedding_to_padding": {"emb": INPUTS},
+    "attention_bias_ignore_padding": {"memory_padding": np.zeros((2, 3), "float32")},
+    "attention_bias_lower_triangle": {"length": 3},
+    "attention_bias_same_segment": {"query_segment_id": IDS, "memory_segment_id": IDS},
+    "transformer_prepare_encoder": {
+        **{"inputs": INPUTS, "target_space": 1, "hparams": EMB, "features": PACKED},
+        "positional_embedding": t2t.AddPositionalEmbedding(4),
+        "target_space_embedding": keras.layers.Embedding(32, 8),
+    },
+    "transformer_prepare_decoder": {
+        **{"targets": INPUTS, "hparams": EMB, "features": PACKED, "pad": PAD},
+        "positional_embedding": t2t.AddPositionalEmbedding(4),
+    },
+    "AddPositionalEmbedding": {"max_length": 4},
+    "AddPositionalEmbeddingNd": {"max_length": 4},
+    "AddLayerTimingSignalLearned1d": {"num_layers": 2},
+}
+CALLS |= {name: (getattr(t2t, name), right) for name, right in TENSOR2TENSOR.items()}
+CALLS |= {
+    "AddPositionalEmbedding.call": (
+        lambda **given: t2t.AddPositionalEmbedding(4)(**given),
+        {"x": INPUTS, "positions": STEPS},
+    ),
+    "AddPositionalEmbeddingNd.call": (
+        lambda **given: t2t.AddPositionalEmbeddingNd(4)(**given),
+        {"x": IMAGE},
+    ),
+    "AddLayerTimingSignalLearned1d.call": (
+        lambda **given: t2t.AddLayerTimingSignalLearned1d(2)(**given),
+        {"x": INPUTS, "layer": 1},
+    ),
+}
 # Keras sees these before the layer does, and refuses some of them in its own words.
 KERAS = {
     ("SinusoidalPositionalEncoding", "dtype"),
@@ -91,6 +154,7 @@ def test_every_public_name_is_here():
     functions = {n for n in tfpe.__all__ if callable(getattr(tfpe, n))}
     others = {"identify"}  # takes a table, and has a suite of its own
     assert functions - others <= set(CALLS)
+    assert set(t2t.__all__) <= set(CALLS)
     arguments = set(inspect.signature(Layer).parameters) - {"kwargs", "skip_masked"}
     assert arguments <= set(CALLS["SinusoidalPositionalEncoding"][1])
 

@@ -385,6 +385,65 @@ REFUSED = {
         lambda: t2t.get_layer_timing_signal_sinusoid_1d(8, 0, 0),
         "`num_layers` must be a positive integer. Received: num_layers=0",
     ),
+    "no encoding": (
+        lambda: t2t.transformer_prepare_encoder(X, None, SimpleNamespace()),
+        "`hparams.pos` must be 'timing', 'timing_from_features', 'emb' or 'none'.",
+    ),
+    "no names of positions": (
+        lambda: t2t.transformer_prepare_encoder(
+            X, None, SimpleNamespace(pos="timing_from_features")
+        ),
+        "`hparams.position_features` must be a str when",
+    ),
+    "packed inputs without positions": (
+        lambda: t2t.transformer_prepare_encoder(
+            X,
+            None,
+            TIMING,
+            {"inputs_segmentation": SEGMENTS, "targets_segmentation": SEGMENTS},
+        ),
+        "`features` of packed examples must have 'inputs_position'. Received: ",
+    ),
+    "packed inputs without targets": (
+        lambda: t2t.transformer_prepare_encoder(
+            X,
+            None,
+            TIMING,
+            {"inputs_segmentation": SEGMENTS, "inputs_position": POSITIONS},
+        ),
+        "`features` of packed examples must have 'targets_segmentation'. Received: ",
+    ),
+    "segments of another length": (
+        lambda: t2t.transformer_prepare_decoder(
+            X, TIMING, {**PACKED, "targets_segmentation": SEGMENTS[:, :3]}
+        ),
+        "`features['targets_segmentation']` must have the shape (batch, length) of "
+        "`targets`, (2, 5). Received: features['targets_segmentation'].shape=(2, 3)",
+    ),
+    "positions between the rows": (
+        lambda: t2t.AddPositionalEmbedding(4)(X, positions=POSITIONS + 0.5),
+        "`positions` must be whole numbers. Received: ",
+    ),
+    "a row past the last": (
+        lambda: t2t.AddLayerTimingSignalLearned1d(3)(X, layer=3),
+        "`layer` must be an integer from -3 to 2. Received: layer=3",
+    ),
+    "a row past the last, as a tensor": (
+        lambda: t2t.AddLayerTimingSignalLearned1d(3)(X, layer=ops.array(3)),
+        "`layer` must be an integer from -3 to 2. Received: layer=3",
+    ),
+    "a row past the last of a functional model": (
+        lambda: t2t.AddLayerTimingSignalLearned1d(3)(keras.Input((5, 8)), layer=3),
+        "`layer` must be an integer from -3 to 2. Received: layer=3",
+    ),
+    "other channels than the layer was built for": (
+        lambda: [LAYERS[0][0](X), LAYERS[0][0](X[..., :6])],
+        "`x` must have 10 channels, as the layer was built for. Received: x.shape=",
+    ),
+    "a functional model longer than the table": (
+        lambda: t2t.AddPositionalEmbeddingNd(4)(keras.Input((3, 5, 8))),
+        "`x` must not be longer than `max_length` on any axis. Received: x.shape=",
+    ),
     "an unknown length in a functional model": (
         lambda: t2t.add_timing_signal_1d(keras.Input((None, 8))),
         "take `tfpe.SinusoidalPositionalEncoding(layout='concatenated')`",

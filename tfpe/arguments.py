@@ -103,10 +103,17 @@ def _as_array(x, name, allowed):
         raise TypeError(f"`{name}` must be {allowed}. Received: {name}={x!r}") from None
 
 
-def _check_inside_int32(x, name, length):
+def visible(x):
+    """Returns the values of `x` as an array, or `None` before a graph knows them."""
     try:
-        seen = x if isinstance(x, np.ndarray) else ops.convert_to_numpy(x)
-    except Exception:  # each backend has its own error for what a graph will know
+        return x if isinstance(x, np.ndarray) else ops.convert_to_numpy(x)
+    except Exception:  # each backend has its own error
+        return None
+
+
+def _check_inside_int32(x, name, length):
+    seen = visible(x)
+    if seen is None:
         return x
     if seen.size and not INT32_MIN <= seen.min() <= seen.max() <= INT32_MAX:
         raise ValueError(

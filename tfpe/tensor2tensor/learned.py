@@ -8,9 +8,16 @@ import functools
 import operator
 
 import keras
+import numpy as np
 from keras import ops
 
-from tfpe.settings import INT32_MAX, check_integer
+from tfpe.arguments import visible
+from tfpe.tensor2tensor.checks import (
+    check_positive,
+    float_tensor,
+    layer_number,
+    positions_of,
+)
 
 
 @keras.saving.register_keras_serializable(package="tfpe")
@@ -42,10 +49,15 @@ class AddPositionalEmbedding(keras.layers.Layer):
         # Keras would round positions to the compute dtype before `call`.
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
-        self.max_length = _check_size(max_length, "max_length")
+        self.max_length = check_positive(max_length, "max_length")
 
     def build(self, input_shape):
         self.table = self.add_weight((self.max_length, input_shape[-1]), name="table")
+
+    def __call__(self, x, positions=None, **kwargs):
+        if positions is not None:
+            positions = _whole(positions_of(positions, "positions", float_tensor(x)))
+        return super().__call__(_checked(self, x), positions=positions, **kwargs)
 
     def call(self, x, positions=None):
         if positions is None:
@@ -82,7 +94,7 @@ class AddPositionalEmbeddingNd(keras.layers.Layer):
     def __init__(self, max_length, **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
-        self.max_length = _check_size(max_length, "max_length")
+        self.max_length = check_positive(max_length, "max_length")
 
     def build(self, input_shape):
         *grid, depth = input_shape[1:]
@@ -97,12 +109,16 @@ class AddPositionalEmbeddingNd(keras.layers.Layer):
                 )
             )
 
-    def call(self, x):
-        if max(n or 0 for n in x.shape[1:-1]) > self.max_length:
+    def __call__(self, x, **kwargs):
+        x_sizes = float_tensor(x).shape[1:-1]
+        if max(n or 0 for n in x_sizes) > self.max_length:
             raise ValueError(
                 "`x` must not be longer than `max_length` on any axis. Received: "
                 f"x.shape={tuple(x.shape)}, max_length={self.max_length}"
             )
+        return super().__call__(_checked(self, x, rank=None), **kwargs)
+
+    def call(self, x):
         depth = x.shape[-1]
         rows = [
             ops.take(table, ops.arange(ops.shape(x)[axis], dtype="int32"), axis=axis)
@@ -138,7 +154,7 @@ class AddLayerTimingSignalLearned1d(keras.layers.Layer):
     def __init__(self, num_layers, **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
-        self.num_layers = _check_size(num_layers, "num_layers")
+        self.num_layers = check_positive(num_layers, "num_layers")
 
     def build(self, input_shape):
         channels = input_shape[-1]
@@ -147,6 +163,10 @@ class AddLayerTimingSignalLearned1d(keras.layers.Layer):
             initializer=_unit_rows(channels),
             name="layer_embedding",
         )
+
+    def __call__(self, x, layer, **kwargs):
+        layer = layer_number(layer, self.num_layers)
+        return super().__call__(_checked(self, x), layer=layer, **kwargs)
 
     def call(self, x, layer):
         row = ops.take(self.table, layer, axis=0)
@@ -159,9 +179,27 @@ class AddLayerTimingSignalLearned1d(keras.layers.Layer):
         return {**super().get_config(), "num_layers": self.num_layers}
 
 
+def _checked(layer, x, rank=3):
+    """Returns `x` for a layer; Keras refuses in its own words what is no tensor."""
+    dense = float_tensor(x, "x", rank)
+    channels = layer.weights[0].shape[-1] if layer.built else dense.shape[-1]
+    if dense.shape[-1] != channels:
+        raise ValueError(
+            f"`x` must have {channels} channels, as the layer was built for. Received: "
+            f"x.shape={tuple(x.shape)}"
+        )
+    return x if ops.is_tensor(x) else dense  # a mask belongs to the very tensor
+
+
 def _unit_rows(depth):
     return keras.initializers.RandomNormal(stddev=depth**-0.5)
 
 
-def _check_size(value, name):
-    return check_integer(value, name, 1, INT32_MAX, "a positive integer")
+def _whole(positions):
+    """Returns positions; refuses fractions, which have no row."""
+    seen = visible(positions)
+    if seen is not None and not np.all(seen == np.floor(seen)):
+        raise ValueError(
+            f"`positions` must be whole numbers. Received: positions={positions}"
+        )
+    return positions

@@ -3,20 +3,30 @@
 import keras
 from keras import ops
 
+from tfpe.arguments import check_dtype
+from tfpe.settings import INT32_MAX
+from tfpe.tensor2tensor.checks import (
+    check_features,
+    check_shape,
+    check_steps_of,
+    checked,
+    int32,
+    positions_of,
+    row_number,
+    tensor,
+)
 from tfpe.tensor2tensor.timing import (
     add_timing_signal_1d,
     add_timing_signal_1d_given_position,
     add_timing_signals_from_features,
-    checked,
-    int32,
 )
+
+ENCODINGS = ("timing", "timing_from_features", "emb", "none")
 
 
 def shift_right_3d(x, pad_value=None):
     """Returns `x` one step later, after zeros or `pad_value`, `(batch, 1, depth)`."""
-    if pad_value is None:
-        return ops.pad(x, [(0, 0), (1, 0), (0, 0)])[:, :-1]
-    return ops.concatenate([pad_value, x], axis=1)[:, :-1]
+    return _shifted(tensor(x, "x", 3), pad_value, "pad_value", "x")
 
 
 # The name of 2017, which lied: it shifted to the right.
@@ -25,6 +35,7 @@ shift_left_3d = shift_right_3d
 
 def embedding_to_padding(emb):
     """Returns float32 `(...)`, 1 where a vector `(..., depth)` is 0, else 0."""
+    emb = tensor(emb, "emb", at_least=1)
     return ops.cast(ops.all(ops.equal(emb, 0), axis=-1), "float32")
 
 
@@ -34,7 +45,8 @@ def attention_bias_ignore_padding(memory_padding):
     Args:
         memory_padding: float tensor `(batch, length)`, 1 for padding, else 0.
     """
-    padding = ops.convert_to_tensor(memory_padding)
+    padding = tensor(memory_padding, "memory_padding", 2)
+    check_dtype(padding.dtype, "memory_padding.dtype")
     return (padding * _large_negative(padding.dtype))[:, None, None]
 
 
@@ -51,9 +63,13 @@ def attention_bias_same_segment(query_segment_id, memory_segment_id):
         query_segment_id: numbers `(batch, q)`.
         memory_segment_id: numbers `(batch, m)`.
     """
-    query, memory = map(ops.convert_to_tensor, (query_segment_id, memory_segment_id))
-    differs = ops.cast(query[:, None, :, None] != memory[:, None, None], "float32")
-    return differs * _large_negative(memory.dtype)
+    query = tensor(query_segment_id, "query_segment_id", 2)
+    memory = tensor(memory_segment_id, "memory_segment_id", 2)
+    if 1 not in (query.shape[0], memory.shape[0]):
+        wanted = (query.shape[0], memory.shape[1])
+        meaning = "(batch, m), with the batch of `query_segment_id`"
+        check_shape(memory, "memory_segment_id", wanted, meaning)
+    return _other_segment(query, memory)
 
 
 def transformer_prepare_encoder(
@@ -85,14 +101,21 @@ def transformer_prepare_encoder(
     Raises:
         ValueError: if a layer is missing or `hparams` ask for something else.
     """
-    inputs, (_, length, _) = checked(inputs, 3)
-    features = features or {}
+    inputs, (_, length, _) = checked(inputs, 3, "inputs")
+    features = {} if features is None else check_features(features)
+    positions = None
     if "inputs_segmentation" in features:
-        own, positions = features["inputs_segmentation"], features["inputs_position"]
-        bias = attention_bias_same_segment(own, own)
-        cross_bias = attention_bias_same_segment(features["targets_segmentation"], own)
+        own, positions = _packed(features, "inputs", inputs)
+        targets = _feature(features, "targets_segmentation")
+        check_shape(
+            targets,
+            "features['targets_segmentation']",
+            (own.shape[0], targets.shape[-1]),
+            "(batch, targets' length)",
+        )
+        bias = _other_segment(own, own)
+        cross_bias = _other_segment(targets, own)
     else:
-        positions = None
         bias = attention_bias_ignore_padding(embedding_to_padding(inputs))
         cross_bias = bias
     if getattr(hparams, "unidirectional_encoder", False):
@@ -100,8 +123,10 @@ def transformer_prepare_encoder(
 
     x = inputs
     wanted = getattr(hparams, "use_target_space_embedding", True)
-    if wanted and target_space is not None:
-        _check_given(target_space_embedding, "target_space_embedding")
+    wanted = wanted and target_space is not None
+    _check_layer(target_space_embedding, "target_space_embedding", wanted)
+    if wanted:
+        target_space = _target_space(target_space, target_space_embedding)
         row = target_space_embedding(ops.convert_to_tensor(target_space))
         x = x + ops.cast(ops.reshape(row, (1, 1, -1)), x.dtype)
     x = _add_positions(x, positions, hparams, features, positional_embedding)
@@ -126,17 +151,17 @@ def transformer_prepare_decoder(
     Raises:
         ValueError: if a layer is missing or `hparams` ask for something else.
     """
-    targets, (_, length, _) = checked(targets, 3)
-    features = features or {}
+    targets, (_, length, _) = checked(targets, 3, "targets")
+    features = {} if features is None else check_features(features)
     if getattr(hparams, "causal_decoder_self_attention", True):
         bias = attention_bias_lower_triangle(length)
     else:
         bias = attention_bias_ignore_padding(embedding_to_padding(targets))
     positions = None
     if "targets_segmentation" in features:
-        own, positions = features["targets_segmentation"], features["targets_position"]
-        bias = bias + attention_bias_same_segment(own, own)
-    x = shift_right_3d(targets, pad)
+        own, positions = _packed(features, "targets", targets)
+        bias = bias + _other_segment(own, own)
+    x = _shifted(targets, pad, "pad", "targets")
     x = _add_positions(x, positions, hparams, features, positional_embedding)
     return x, _cast_bias(bias, x.dtype)
 
@@ -150,28 +175,76 @@ def _add_positions(x, positions, hparams, features, positional_embedding):
                 f"`hparams.{name}` must be {usual!r}, there is no other one here. "
                 f"Received: hparams.{name}={value!r}"
             )
-    if hparams.pos == "timing":
+    pos = getattr(hparams, "pos", None)
+    if not isinstance(pos, str) or pos not in ENCODINGS:
+        raise ValueError(
+            "`hparams.pos` must be 'timing', 'timing_from_features', 'emb' or 'none'. "
+            f"Received: hparams.pos={pos!r}, hparams={hparams!r}"
+        )
+    _check_layer(positional_embedding, "positional_embedding", pos == "emb")
+    if pos == "timing":
         if positions is None:
             return add_timing_signal_1d(x)
         return add_timing_signal_1d_given_position(x, positions)
-    if hparams.pos == "timing_from_features":
-        return add_timing_signals_from_features(x, features, hparams.position_features)
-    if hparams.pos == "emb":
-        _check_given(positional_embedding, "positional_embedding")
+    if pos == "timing_from_features":
+        names = getattr(hparams, "position_features", None)
+        if not isinstance(names, str):
+            raise ValueError(
+                "`hparams.position_features` must be a str when `hparams.pos` is "
+                f"'timing_from_features'. Received: hparams.position_features={names!r}"
+            )
+        return add_timing_signals_from_features(x, features, names)
+    if pos == "emb":
         return positional_embedding(x, positions=positions)
-    if hparams.pos == "none":
-        return x
-    raise ValueError(
-        "`hparams.pos` must be 'timing', 'timing_from_features', 'emb' or 'none'. "
-        f"Received: hparams.pos={hparams.pos!r}"
-    )
+    return x
 
 
-def _check_given(layer, name):
-    if layer is None:
+def _feature(features, name):
+    """Returns what packed examples must have as a tensor."""
+    if name not in features:
         raise ValueError(
-            f"`{name}` must be a Keras layer, as these arguments want one. Received: "
-            f"{name}=None"
+            f"`features` of packed examples must have {name!r}. Received: features "
+            f"with {list(features)}"
+        )
+    return tensor(features[name], f"features[{name!r}]")
+
+
+def _packed(features, kind, x):
+    """Returns the segment ids and the positions of packed examples."""
+    own = _feature(features, f"{kind}_segmentation")
+    check_steps_of(own, f"features['{kind}_segmentation']", x, kind)
+    _feature(features, f"{kind}_position")
+    name = f"{kind}_position"
+    return own, positions_of(features[name], f"features[{name!r}]", x, kind)
+
+
+def _shifted(x, pad, name, x_name):
+    if pad is None:
+        return ops.pad(x, [(0, 0), (1, 0), (0, 0)])[:, :-1]
+    pad = tensor(pad, name)
+    wanted = (x.shape[0], 1, x.shape[2])
+    check_shape(pad, name, wanted, f"(batch, 1, depth) of `{x_name}`")
+    return ops.concatenate([ops.cast(pad, x.dtype), x], axis=1)[:, :-1]
+
+
+def _target_space(number, embedding):
+    shape = getattr(number, "shape", ())
+    if len(shape) and all(size == 1 for size in shape):
+        number = ops.reshape(number, ())
+    rows = getattr(embedding, "input_dim", INT32_MAX)
+    return row_number(number, "target_space", 0, rows - 1)
+
+
+def _other_segment(query, memory):
+    differs = ops.not_equal(query[:, None, :, None], memory[:, None, None])
+    return ops.cast(differs, "float32") * _large_negative(memory.dtype)
+
+
+def _check_layer(layer, name, wanted):
+    if not isinstance(layer, keras.layers.Layer) and (wanted or layer is not None):
+        raise ValueError(
+            f"`{name}` must be a Keras layer{', as these arguments want one' * wanted}."
+            f" Received: {name}={layer!r}"
         )
 
 

@@ -1,17 +1,18 @@
 """The functions that return or add a timing signal."""
 
-import keras
 from keras import ops
 
-from tfpe.arguments import check_dtype, check_positions, check_steps
-from tfpe.settings import (
-    INT32_MAX,
-    INT32_MIN,
-    Settings,
-    check_channels,
-    check_integer,
-)
+from tfpe.arguments import check_dtype, check_steps
+from tfpe.settings import INT32_MAX, Settings, check_channels, check_integer
 from tfpe.signal import recent_sinusoids, sum_of_blocks
+from tfpe.tensor2tensor.checks import (
+    check_features,
+    check_positive,
+    checked,
+    int32,
+    layer_number,
+    positions_of,
+)
 
 
 def get_timing_signal_1d(
@@ -47,7 +48,7 @@ def add_timing_signal_1d_given_position(
     """
     x, (*_, channels) = checked(x, 3)
     made = _sinusoids(channels, 1, min_timescale, max_timescale, x.dtype)
-    return x + made.at(_positions(position, "position", x))
+    return x + made.at(positions_of(position, "position", x))
 
 
 def add_timing_signals_given_positions(
@@ -65,19 +66,13 @@ def add_timing_signals_given_positions(
         min_timescale: see above.
         max_timescale: see above.
     """
-    x, (_, length, channels) = checked(x, 3)
     if not isinstance(positions, (list, tuple)) or not positions:
         raise ValueError(
             "`positions` must be a list of tensors or None, at least one. Received: "
             f"positions={positions!r}"
         )
-    made = _sinusoids(channels, len(positions), min_timescale, max_timescale, x.dtype)
-    return x + sum_of_blocks(
-        made.consecutive(0, length, block)
-        if entry is None
-        else made.at(_positions(entry, "positions", x), block)
-        for block, entry in enumerate(positions)
-    )
+    named = [("positions", entry) for entry in positions]
+    return _add_signals(x, named, min_timescale, max_timescale)
 
 
 def add_timing_signals_from_features(
@@ -95,10 +90,17 @@ def add_timing_signals_from_features(
         min_timescale: see above.
         max_timescale: see above.
     """
-    positions = [features.get(name) for name in position_features.split(",")]
-    return add_timing_signals_given_positions(
-        x, positions, min_timescale, max_timescale
-    )
+    check_features(features)
+    if not isinstance(position_features, str):
+        raise TypeError(
+            "`position_features` must be a str, names with commas between them. "
+            f"Received: position_features={position_features!r}"
+        )
+    named = [
+        (f"features[{name!r}]", features.get(name))
+        for name in position_features.split(",")
+    ]
+    return _add_signals(x, named, min_timescale, max_timescale)
 
 
 def add_timing_signal_nd(x, min_timescale=1.0, max_timescale=1.0e4):
@@ -120,12 +122,8 @@ def add_timing_signal_nd(x, min_timescale=1.0, max_timescale=1.0e4):
 
 def get_layer_timing_signal_sinusoid_1d(channels, layer, num_layers):
     """Returns the signal of a layer's number, float32 `(1, 1, channels)`."""
-    num_layers = check_integer(
-        num_layers, "num_layers", 1, INT32_MAX, "a positive integer"
-    )
-    if not ops.is_tensor(layer):
-        allowed = f"an integer from {-num_layers} to {num_layers - 1}"
-        layer = check_integer(layer, "layer", -num_layers, num_layers - 1, allowed)
+    num_layers = check_positive(num_layers, "num_layers")
+    layer = layer_number(layer, num_layers)
     return get_timing_signal_1d(num_layers, channels)[:, layer][:, None]
 
 
@@ -141,7 +139,7 @@ def get_timing_signal(length, min_timescale=1, max_timescale=1e4, num_timescales
 
     Right also with one timescale, where tensor2tensor's `common_layers` fails.
     """
-    channels = 2 * num_timescales
+    channels = 2 * check_positive(num_timescales, "num_timescales", INT32_MAX // 2)
     return get_timing_signal_1d(length, channels, min_timescale, max_timescale)[0]
 
 
@@ -162,6 +160,18 @@ def add_timing_signal(x, min_timescale=1, max_timescale=1e4, num_timescales=16):
     return x + ops.pad(made.consecutive(0, length), padding)[:, None]
 
 
+def _add_signals(x, named, min_timescale, max_timescale):
+    """Adds the signals of positions, each after what an error calls them."""
+    x, (_, length, channels) = checked(x, 3)
+    made = _sinusoids(channels, len(named), min_timescale, max_timescale, x.dtype)
+    return x + sum_of_blocks(
+        made.consecutive(0, length, block)
+        if entry is None
+        else made.at(positions_of(entry, name, x), block)
+        for block, (name, entry) in enumerate(named)
+    )
+
+
 def _sinusoids(channels, axes, min_timescale, max_timescale, dtype):
     settings = Settings(
         layout="concatenated", min_timescale=min_timescale, max_timescale=max_timescale
@@ -171,57 +181,9 @@ def _sinusoids(channels, axes, min_timescale, max_timescale, dtype):
     )
 
 
-def int32(value, name, low=INT32_MIN, length=1):
-    """Returns an int as it is, and a scalar integer tensor as int32."""
-    if isinstance(value, int):
-        allowed = "an integer >= 0" if low == 0 else "an integer inside int32"
-        return check_integer(value, name, low, INT32_MAX, allowed)
-    value = check_positions(value, name, floats=False, length=length)
-    if len(value.shape):
-        raise ValueError(
-            f"`{name}` must be a scalar. Received: {name}.shape={tuple(value.shape)}"
-        )
-    return ops.maximum(value, 0) if low == 0 else value
-
-
 def _start_index(start_index, length):
     length = length if isinstance(length, int) else 1
     start_index = int32(start_index, "start_index", length=length)
     if isinstance(start_index, int):
         check_steps(start_index, length)
     return start_index
-
-
-def _positions(entry, name, x):
-    """Returns positions `(batch, length)`, or `(1, length)`, as `x` has them."""
-    entry = check_positions(entry, name)
-    wanted = tuple(x.shape[:2])
-    if (
-        len(entry.shape) != 2
-        or (entry.shape[0] not in (1, None, wanted[0]) and wanted[0] is not None)
-        or (None not in (entry.shape[1], wanted[1]) and entry.shape[1] != wanted[1])
-    ):
-        raise ValueError(
-            f"`{name}` must have the shape (batch, length) of `x`, {wanted}. Received: "
-            f"{name}.shape={tuple(entry.shape)}"
-        )
-    return entry
-
-
-def checked(x, rank=None):
-    """Returns `x` as a tensor, and its shape."""
-    x = x if keras.utils.is_keras_tensor(x) else ops.convert_to_tensor(x)
-    check_dtype(x.dtype, "x.dtype")
-    if len(x.shape) != (rank or max(len(x.shape), 3)):
-        raise ValueError(
-            f"`x` must have a rank of {rank or '3 or more'}. Received: "
-            f"x.shape={tuple(x.shape)}"
-        )
-    shape = ops.shape(x)
-    if None in shape[1:]:
-        raise ValueError(
-            "`x` must have known sizes in a functional model, but for the batch; where "
-            "the length is unknown, take `tfpe.SinusoidalPositionalEncoding(layout="
-            f"'concatenated')`. Received: x.shape={tuple(x.shape)}"
-        )
-    return x, shape
