@@ -181,6 +181,21 @@ def test_it_finds_any_settings(case, dtype):
     tfpe.SinusoidalPositionalEncoding(**found.settings)
 
 
+@pytest.mark.parametrize(
+    ("length", "channels", "given"),
+    [
+        (300, 5, {"odd_channel": "sine"}),
+        (512, 128, {"first_position": 1}),
+        (300, 7, {"odd_channel": "sine", "amplitude": -0.5}),
+    ],
+)
+def test_columns_that_are_rounded_alike_count_once(length, channels, given):
+    # Many positions, some thousand steps away, fit the rounded numbers as well.
+    ends = {"min_timescale": 10.0, "max_timescale": 10.0}
+    table = rows(length, channels, **ends, **given).astype("float16")
+    assert tfpe.identify(table).settings == {**ends, **given}
+
+
 @pytest.mark.parametrize("first_position", [-7, 1, 1000, 2.5, 12_345])
 def test_it_finds_the_first_position(first_position):
     table = rows(64, 32, first_position=first_position)

@@ -115,6 +115,20 @@ def test_the_place_of_a_difference_is_told():
     assert str(found) == "different: from row 3 on, most at row 7, channel 1, by 0.5"
 
 
+def test_more_than_rounding_is_a_difference():
+    first = signal_of(20, 6)
+    assert compare(first, first + 1e-5).relation == "different"
+
+
+def test_a_channel_that_comes_twice_is_no_permutation():
+    first = signal_of(20, 6)
+    assert compare(first, first[:, [0, 0, 2, 3, 4, 5]]).relation == "different"
+    twice = first[:, [0, 0, 2]]
+    found = compare(twice, twice[:, [2, 0, 1]])
+    assert found.relation == "permutation"
+    np.testing.assert_array_equal(found.permutation, [2, 0, 1])
+
+
 def test_signals_of_different_shapes_are_refused():
     with pytest.raises(ValueError, match=r"same shape. Received: first.shape=\(3, 4\)"):
         compare(np.zeros((3, 4)), np.zeros((4, 4)))
