@@ -128,6 +128,18 @@ def test_identify_says_which_other_settings_fit(run):
     assert "or SinusoidalPositionalEncoding(spectrum='geometric', max_time" in said
 
 
+def test_identify_says_if_only_the_first_position_is_wrong(run):
+    np.save("it.npy", table())
+    code, said = run("identify", "it.npy", "--first-position", 1)
+    assert code == 1
+    assert "not with --first-position 1, but without it" in said
+
+
+def test_a_picture_without_a_suffix_is_a_png(run):
+    assert run("plot", "paper", "--output", "it") == (0, "drawn in it.png")
+    assert Path("it.png").is_file()
+
+
 def test_identify_returns_1_for_a_table_that_no_settings_make(run):
     np.save("it.npy", learned())
     code, said = run("identify", "it.npy")

@@ -196,6 +196,14 @@ def test_columns_that_are_rounded_alike_count_once(length, channels, given):
     assert tfpe.identify(table).settings == {**ends, **given}
 
 
+def test_timescales_of_which_each_is_free_do_not_shut_out_a_spacing():
+    given = {"spectrum": "geometric", "min_timescale": 5.580561, "max_timescale": 781.0}
+    given |= {"layout": "interleaved", "first_position": 1, "amplitude": 1 / 3}
+    table = rows(8, 9, **given)
+    found = tfpe.identify(table + noise(table.shape))
+    assert any(same_kind(candidate, given, 9) for candidate in found.candidates)
+
+
 @pytest.mark.parametrize("first_position", [-7, 1, 1000, 2.5, 12_345])
 def test_it_finds_the_first_position(first_position):
     table = rows(64, 32, first_position=first_position)

@@ -4,11 +4,12 @@ import difflib
 import math
 import sys
 import textwrap
+from pathlib import Path
 
 try:
     import click
 except ImportError:
-    sys.exit("The command line needs more packages: pip install 'tfpe[cli]'")
+    sys.exit("The command line needs more packages: those of the extra `cli`.")
 
 import numpy as np
 
@@ -84,7 +85,10 @@ def identify(file, name, first_position):
         raise Refused(str(error)) from error
     _print_table(chosen, table)
     if not result.sinusoidal:
-        click.echo("No settings make this table: it is not sinusoidal, or was trained.")
+        reason = "it is not sinusoidal, or was trained"
+        if first_position is not None and identify_table(table).sinusoidal:
+            reason = f"not with --first-position {first_position:g}, but without it"
+        click.echo(f"No settings make this table: {reason}.")
         sys.exit(1)
     _print_result(result)
     _print_zeros(table, result.settings)
@@ -199,13 +203,17 @@ def plot(names, length, channels, output):
         raise click.UsageError(
             f"One or two conventions can be drawn, not {len(names)}."
         )
-    output = output or f"{'-'.join(names)}.png"
+    output = output or "-".join(names)
+    if not Path(output).suffix:
+        output += ".png"
     try:
         entries = [convention(name) for name in names]
         length = length or LENGTHS[entries[0].axes]
         if any(entry.axes != len(length) for entry in entries):
             axes = ", ".join(f"{entry.name} has {entry.axes}" for entry in entries)
-            raise ValueError(f"All must have as many axes as lengths: {axes}.")
+            raise ValueError(
+                f"All must have as many axes as lengths, {len(length)}: {axes}."
+            )
         settings = [{"axis": e.axis, **e.settings} for e in entries]
         if len(entries) == 1:
             figure = pictures.overview(length, channels, **settings[0])

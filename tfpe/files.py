@@ -113,7 +113,7 @@ def _load(path, read, *errors):
     except (OSError, EOFError, ValueError, *errors) as error:
         reason = str(error)
         if "pickle" in reason or "Python objects" in reason:
-            reason = "it is no such file, or holds pickles, which are never read"
+            reason = "it is of another kind, or holds pickles, which are never read"
         raise ValueError(f"{path} cannot be read: {reason}") from error
 
 

@@ -110,7 +110,12 @@ def _draw_all(panels, signal, channels, settings):
 
 
 def _figure(panels, rows=1):
-    from matplotlib.figure import Figure
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "Pictures need matplotlib, which the extra `cli` of tfpe brings."
+        ) from error
 
     figure = Figure(figsize=(5.2 * panels, 4.2 * rows), layout="constrained")
     axes = figure.subplots(rows, panels, squeeze=False)
