@@ -46,6 +46,15 @@ def test_positions_are_those_of_every_row_or_of_each(dtype, positions, axis, mod
     assert_close(call(given_ones), added_to(inputs, want), SUM)
 
 
+def test_a_list_may_mix_numbers_of_numpy_and_python():
+    layer, inputs = tfpe.SinusoidalPositionalEncoding(), randoms(2, 4, 6)
+    got = layer(inputs, positions=[np.int64(3), 1, 2, 700])
+    assert_close(got, added_to(inputs, oracle.rows([3, 1, 2, 700], 6)), SUM)
+    got = layer(inputs, start_index=[np.int64(3), 1])
+    want = [oracle.rows(range(start, start + 4), 6) for start in (3, 1)]
+    assert_close(got, added_to(inputs, want), SUM)
+
+
 @pytest.mark.parametrize("kind", ["list", "int8", "uint8", "uint64", "float32"])
 def test_positions_may_be_of_any_real_type(kind):
     where = [3, 0, 100, 7, 100]

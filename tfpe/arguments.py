@@ -73,6 +73,8 @@ def check_positions(x, name="positions", floats=True, length=1):
 def check_array(x, name, floats=True):
     """Returns NumPy's arrays, in a sequence too, as `check_positions` does."""
     if isinstance(x, (list, tuple)):
+        if any(isinstance(entry, np.generic) for entry in x):
+            return check_positions(x, name, floats)  # Keras mixes no kinds in a list
         return [check_array(entry, name, floats) for entry in x]
     if isinstance(x, (np.ndarray, np.generic)):
         return check_positions(x, name, floats)
