@@ -149,21 +149,25 @@ def added(name, positions, channels, **overrides):
     return ops.convert_to_numpy(layer(inputs, positions=positions) - inputs)[0]
 
 
+def arguments_of(name, example):
+    """Returns the values of an example, and what makes them: see `signal`."""
+    expected = np.array(record(name)["example"][example])
+    positions = POSITIONS.get(name, np.arange(4))
+    overrides = OVERRIDES.get((name, example), {})
+    return expected, (name, positions, expected.shape[1]), overrides
+
+
 @pytest.mark.parametrize(("name", "example"), EXAMPLES)
 def test_a_convention_has_the_values_of_its_source(name, example):
-    expected = np.array(record(name)["example"][example])
-    overrides = OVERRIDES.get((name, example), {})
-    positions = POSITIONS.get(name, np.arange(4))
-    actual = signal(name, positions, expected.shape[1], **overrides)
+    expected, arguments, overrides = arguments_of(name, example)
+    actual = signal(*arguments, **overrides)
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-6, strict=True)
 
 
 @pytest.mark.parametrize(("name", "example"), EXAMPLES)
 def test_the_layer_of_a_convention_adds_them(name, example):
-    expected = np.array(record(name)["example"][example])
-    overrides = OVERRIDES.get((name, example), {})
-    positions = POSITIONS.get(name, np.arange(4))
-    actual = added(name, positions, expected.shape[1], **overrides)
+    expected, arguments, overrides = arguments_of(name, example)
+    actual = added(*arguments, **overrides)
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-6)
 
 

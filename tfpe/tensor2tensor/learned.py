@@ -55,9 +55,10 @@ class AddPositionalEmbedding(keras.layers.Layer):
         self.table = self.add_weight((self.max_length, input_shape[-1]), name="table")
 
     def __call__(self, x, positions=None, **kwargs):
+        x = _checked(self, x)
         if positions is not None:
-            positions = _whole(positions_of(positions, "positions", float_tensor(x)))
-        return super().__call__(_checked(self, x), positions=positions, **kwargs)
+            positions = _whole(positions_of(positions, "positions", x))
+        return super().__call__(x, positions=positions, **kwargs)
 
     def call(self, x, positions=None):
         if positions is None:
@@ -110,13 +111,13 @@ class AddPositionalEmbeddingNd(keras.layers.Layer):
             )
 
     def __call__(self, x, **kwargs):
-        x_sizes = float_tensor(x).shape[1:-1]
-        if max(n or 0 for n in x_sizes) > self.max_length:
+        x = _checked(self, x, rank=None)
+        if max(n or 0 for n in x.shape[1:-1]) > self.max_length:
             raise ValueError(
                 "`x` must not be longer than `max_length` on any axis. Received: "
                 f"x.shape={tuple(x.shape)}, max_length={self.max_length}"
             )
-        return super().__call__(_checked(self, x, rank=None), **kwargs)
+        return super().__call__(x, **kwargs)
 
     def call(self, x):
         depth = x.shape[-1]
