@@ -45,7 +45,7 @@ def noise(shape, size=1e-3):
 
 def with_defaults(given, channels):
     """Returns all the settings, as what makes no difference at this width."""
-    plain = vars(tfpe.settings.Settings(**given)).copy()
+    plain = vars(tfpe._settings.Settings(**given)).copy()
     if channels % 2 == 0:
         plain["odd_channel"] = "zero"
     if plain["spectrum"] is None:

@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from keras import ops
 
-from tfpe.layer import SinusoidalPositionalEncoding
+from tfpe._arguments import as_axis, as_channels, as_integer
+from tfpe._settings import Settings
+from tfpe.layouts import require_pairs
+from tfpe.table import signal_rows
 
 # Twice what a float32 signal may be off, and a little.
 TOLERANCE = 1e-6
@@ -54,9 +56,24 @@ def signal_of(length, channels, **settings):
         channels: int, the size of the last axis.
         **settings: as in `SinusoidalPositionalEncoding`, `axis` included.
     """
+    axis = as_axis(settings.pop("axis", -2))
     lengths = length if isinstance(length, (tuple, list)) else (length,)
-    layer = SinusoidalPositionalEncoding(**settings)
-    return ops.convert_to_numpy(layer(np.zeros((1, *lengths, channels), "float32")))[0]
+    lengths = tuple(
+        as_integer(n, "length", 0, 2**31, "an integer >= 0") for n in lengths
+    )
+    rank = len(lengths) + 2
+    axes = (axis,) if isinstance(axis, int) else axis
+    # The axes of the array, in the order of their blocks of channels.
+    blocks = [a + rank - 1 if a < 0 else a - 1 for a in axes]
+    if sorted(blocks) != list(range(len(lengths))):
+        raise ValueError(
+            "`length` must have one entry for each positional axis. Received: "
+            f"length={length}, axis={axis}"
+        )
+    channels, settings = as_channels(channels), Settings.of(settings)
+    require_pairs(channels, len(axes), settings.odd_channel, f"channels={channels}")
+    rows = signal_rows(tuple(lengths[b] for b in blocks), channels, settings)
+    return np.moveaxis(rows, range(len(blocks)), blocks).astype("float32")
 
 
 def compare(first, second):
