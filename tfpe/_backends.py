@@ -176,6 +176,11 @@ def either(ready, quick, general):
     return quick() if ready else general()
 
 
+def slices_are_cheap():
+    """Whether an eager slice costs the same for every start; JAX compiles each."""
+    return BACKEND != "jax"
+
+
 def sine_and_cosine(angle):
     if BACKEND == "jax":  # `ops.sin` of float64 is float32 there
         import jax.numpy as jnp

@@ -76,23 +76,24 @@ def parts_of_floats(positions, wide):
     return Parts(low, ops.cast(middle, "int32"), top, fraction)
 
 
-def digits(number, bits):
+def digits(number, bits, signed=True):
     """Returns the digits of an integer tensor, lowest first, as row numbers.
 
     Args:
         number: integer tensor, from `-2**sum(bits)` to `2**sum(bits)`.
         bits: tuple of ints, those of each digit.
+        signed: bool, whether the number may be negative.
 
     Returns:
-        List of int32 tensors. All but the last are at least 0; the last may be
-        negative and has `2**bits[-1]` added to it.
+        List of int32 tensors, all at least 0: if signed, the last one has
+        `2**bits[-1]` added to it.
     """
     found = []
     for count in bits[:-1]:
         digit = _modulo(number, 2**count)
         number = (number - digit) // 2**count
         found.append(digit)
-    found.append(number + 2 ** bits[-1])
+    found.append(number + 2 ** bits[-1] if signed else number)
     return [ops.cast(digit, "int32") for digit in found]
 
 
