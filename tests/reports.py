@@ -8,4 +8,8 @@ REPORTS = {report["id"]: report for report in json.loads(FILE.read_text())}
 
 
 def right(report):
-    return REPORTS[report]["right"]
+    """Returns the right values of a report, out of the words around them too."""
+    value = REPORTS[report]["right"]
+    if isinstance(value, str) and "[" in value:
+        return json.loads(value[value.index("[") :])
+    return value

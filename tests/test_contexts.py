@@ -82,7 +82,7 @@ def test_a_graph_of_tensorflow_1_is_freed_and_holds_each_table_once():
         once = graph.as_graph_def().ByteSize()
         for _ in range(3):
             layer(x)
-        assert graph.as_graph_def().ByteSize() - once < 2**17
+        assert graph.as_graph_def().ByteSize() - once < 2**18  # less than the tables
     gone = weakref.ref(graph)
     del graph, x
     gc.collect()
@@ -234,6 +234,7 @@ def test_inference_mode_and_then_training():
 
 
 @on_torch
+@pytest.mark.filterwarnings("ignore:.*torch.jit.trace. is deprecated")
 def test_a_traced_module_is_right_at_other_positions_and_lengths():
     import torch
 

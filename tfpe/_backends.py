@@ -118,7 +118,7 @@ def _device():
 
         if tf.distribute.has_strategy():
             replica = tf.distribute.get_replica_context()
-            return replica.devices[0] if replica else None
+            return tf.nest.flatten(replica.devices)[0] if replica else None
     return None
 
 
