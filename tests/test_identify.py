@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfpe
+import tfpe._settings
 
 ROUNDING = {"float64": 1e-12, "float32": 2.0**-23, "float16": 2.0**-11}
 CONVENTIONS = {n: c for n, c in tfpe.CONVENTIONS.items() if c.axes == 1}
@@ -45,7 +46,7 @@ def noise(shape, size=1e-3):
 
 def with_defaults(given, channels):
     """Returns all the settings, as what makes no difference at this width."""
-    plain = vars(tfpe.settings.Settings(**given)).copy()
+    plain = vars(tfpe._settings.Settings(**given)).copy()
     if channels % 2 == 0:
         plain["odd_channel"] = "zero"
     if plain["spectrum"] is None:

@@ -6,8 +6,8 @@ matplotlib is imported only when a picture is drawn. `settings` are those of
 
 import numpy as np
 
-from tfpe.channels import timescales
 from tfpe.comparison import signal_of
+from tfpe.spectra import timescales
 
 
 def heat_map(length, channels, **settings):

@@ -5,16 +5,17 @@ on them, `fits` has the numbers that agree, and this module has the last word.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from tfpe.channels import block_columns, channel_table
+from tfpe._arguments import as_number
+from tfpe._settings import Settings
 from tfpe.conventions import CONVENTIONS
 from tfpe.identification.fits import MUCH
 from tfpe.identification.hypotheses import Found, hypotheses
 from tfpe.identification.waves import LARGEST_NOISE
-from tfpe.settings import Settings, check_number
+from tfpe.table import signal_rows
 
 # Rows that are rebuilt at a time.
 BLOCK = 4096
@@ -86,7 +87,7 @@ def identify(table, *, first_position=None):
     """
     table = _checked(table)
     if first_position is not None:
-        first_position = check_number(first_position, "first_position")
+        first_position = as_number(first_position, "first_position")
     found, residuals = [], {}
     for grid in (table, *_folded(table)):
         if not found:
@@ -168,20 +169,17 @@ def _residual(table, axis=-2, **settings):
     """Returns what settings leave of the rows that are not zero."""
     settings = Settings(**settings)
     *lengths, channels = table.shape
+    axes = (axis,) if isinstance(axis, int) else axis
+    blocks = [a + len(lengths) + 1 for a in axes]
     squares, count = 0.0, 0
     for start in range(0, lengths[0], BLOCK):
         rows = table[start : start + BLOCK]
-        rebuilt = np.zeros(rows.shape)
-        for block, which in enumerate(np.atleast_1d(axis) + len(lengths) + 1):
-            begin = start if which == 0 else 0
-            from_ = replace(settings, first_position=settings.first_position + begin)
-            own = channel_table(channels, len(lengths), from_)
-            signal, _ = own.sine_and_cosine(np.arange(rows.shape[which]))
-            if len(lengths) > 1:
-                places = block_columns(channels, len(lengths), block, settings)
-                signal = np.pad(signal, [(0, 0), (0, 1)])[:, places]
-            others = [1] * which, [1] * (len(lengths) - 1 - which)
-            rebuilt += signal.reshape(*others[0], -1, *others[1], channels)
+        if len(lengths) == 1:
+            rebuilt = signal_rows((len(rows),), channels, settings, start=start)
+        else:
+            sizes = [rows.shape[block] for block in blocks]
+            rebuilt = signal_rows(tuple(sizes), channels, settings)
+            rebuilt = np.moveaxis(rebuilt, range(len(blocks)), blocks)
         used = rows.any(axis=-1)
         squares += np.sum((rows - rebuilt)[used] ** 2)
         count += np.count_nonzero(used) * channels

@@ -10,11 +10,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfpe.channels import OWN_SPECTRUM, arrangement, timescales
+from tfpe._arguments import ORDERS
+from tfpe._settings import Settings
 from tfpe.conventions import CONVENTIONS
 from tfpe.identification import fits
 from tfpe.identification.waves import TURN, joined, measure
-from tfpe.settings import ORDERS, Settings
+from tfpe.layouts import arrangement
+from tfpe.spectra import (
+    SPECTRUM_OF_LAYOUT,
+    first_timescale,
+    spaced,
+    steps_to_end,
+    timescales,
+)
 
 DEFAULT = {**vars(Settings()), "axis": -2}
 # A number of so few digits that is right to the last is no accident.
@@ -146,13 +154,19 @@ def orders(channels, lengths):
         if (odd == "sine" and (channels % 2 == 0 or axes > 1)) or channels < 2 * axes:
             continue
         own = {"layout": layout, "cosine_first": cosine_first, "odd_channel": odd}
-        entries = arrangement(channels, axes, Settings(spectrum="vaswani", **own))
+        entries = _entries(channels, axes, **own)
         if axes > 1:
             own["axis"] = tuple(block - axes - 1 for block in blocks)
         single = [channels - 1] if axes == 1 and channels % 2 else []
         if odd == "sine":
             single = [entries.index((0, channels // 2, 0))]
         yield Order(own, channels, entries, blocks, single)
+
+
+def _entries(channels, axes, layout, cosine_first, odd_channel):
+    """Returns `(axis, pair, function)` of each channel but padding."""
+    found = arrangement(channels, axes, layout, cosine_first, odd_channel)
+    return list(zip(*(part.tolist() for part in found), strict=True))
 
 
 class Trial:
@@ -194,9 +208,10 @@ class Trial:
                 self.first,
             ):
                 continue
-            if arrangement(self.channels, self.axes, settings) != self.order.entries:
-                continue
             plain = vars(settings)
+            order = {k: plain[k] for k in ("layout", "cosine_first", "odd_channel")}
+            if _entries(self.channels, self.axes, **order) != self.order.entries:
+                continue
             timescale = timescales(self.channels, axes=self.axes, **plain)[self.index]
             if self.misfit(timescale) <= self.limit:
                 yield self._found(timescale, plain, tuple(names))
@@ -238,7 +253,7 @@ class Trial:
 
     def _found(self, timescale, spectrum, names=()):
         settings = {**DEFAULT, **self.order.settings, **spectrum}
-        if settings["spectrum"] == OWN_SPECTRUM.get(settings["layout"]):
+        if settings["spectrum"] == SPECTRUM_OF_LAYOUT.get(settings["layout"]):
             settings["spectrum"] = None
         if self.channels % 2 == 0:
             settings["odd_channel"] = "zero"  # it makes no difference
@@ -263,18 +278,19 @@ class Trial:
 
     def _spaced(self, spectrum, low, high):
         """Returns the timescales of a spectrum with these ends."""
-        first = 1 / low if spectrum == "tensor2tensor" else low
-        return first * (high / low) ** (self.index / self._steps(spectrum))
+        scales = spaced(
+            spectrum, low, high, self.channels, self.axes, int(self.index[-1]) + 1
+        )
+        return scales[self.index]
 
     def _steps(self, spectrum):
-        if spectrum == "vaswani":
-            return self.channels / 2 if self.axes == 1 else self.order.pairs
-        return max(self.index[-1], 1)
+        pairs = int(self.index[-1]) + 1
+        return float(steps_to_end(spectrum, self.channels, self.axes, pairs))
 
     def _round_ends(self, spectrum, a, b, follows):
         """Returns the roundest ends of the spectrum near a line."""
         steps = self._steps(spectrum)
-        sign = -1 if spectrum == "tensor2tensor" else 1
+        sign = round(math.log(first_timescale(spectrum, math.e)))
         best = self.misfit(np.exp(a + b * self.index), 0.0)
 
         def agrees(value, line, allowed):

@@ -1,0 +1,158 @@
+"""What a file adds: its tables, which of them are sinusoidal, in words or as JSON."""
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tfpe.conventions import CONVENTIONS
+from tfpe.identification import Identification, identify
+from tfpe.tools import files
+
+# A word of the name of a table of positions.
+POSITION = re.compile(r"(^|[^a-z])(pos|pe|wpe|position|positional|positions)([^a-z]|$)")
+TENSOR2TENSOR = re.compile(r"(^|/)(symbol_modality_\d+_|body/\w*(en|de)coder/layer_)")
+
+
+@dataclass
+class Table:
+    """Equal tables of a file.
+
+    Attributes:
+        names: the names of the tensors.
+        tensor: the first of them.
+        found: what `identify` says.
+        rows_of_zeros: the first rows that are zero.
+    """
+
+    names: list[str]
+    tensor: files.Tensor
+    found: Identification
+    rows_of_zeros: list[int]
+
+
+@dataclass
+class Report:
+    """What is known of a file.
+
+    Attributes:
+        file: str, its path.
+        kind: str, the library that wrote it.
+        sinusoidal: list of `Table`s.
+        learned: list of `Tensor`s that are tables of positions by their names.
+        others: list of the other `Tensor`s that look like tables.
+        rest: int, how many tensors do not.
+        names: the names of all tensors.
+        error: str, why it could not be read, or a part of it; may be empty.
+    """
+
+    file: str
+    kind: str = ""
+    sinusoidal: list[Table] = field(default_factory=list)
+    learned: list[files.Tensor] = field(default_factory=list)
+    others: list[files.Tensor] = field(default_factory=list)
+    rest: int = 0
+    names: list[str] = field(default_factory=list)
+    error: str = ""
+
+    @property
+    def of_tensor2tensor(self):
+        """Whether it is a checkpoint of a model of tensor2tensor."""
+        return any(TENSOR2TENSOR.search(name) for name in self.names)
+
+
+def report(path, first_position=None, name=None, progress=iter):
+    """Returns the `Report` of a file.
+
+    Args:
+        path: str, the file.
+        first_position: the position of the first row of all tables, if known.
+        name: str, the only tensor to look at.
+        progress: a function from the list of tensors to an iterator over them.
+    """
+    told = Report(str(path))
+    try:
+        told.kind, tensors = files.tensors(path)
+    except files.Unreadable as error:
+        told.error = str(error)
+        return told
+    told.names = list(tensors)
+    if name is not None:
+        if name not in tensors:
+            told.error = f"{path} has no tensor {name}. It has: {_some(tensors)}"
+            return told
+        tensors = {name: tensors[name]}
+    tables = [t for t in tensors.values() if t.is_table or t.name == name]
+    told.rest = len(tensors) - len(tables)
+    known = {}
+    for tensor in progress(tables):
+        try:
+            _look_at(tensor, told, known, first_position)
+        except ValueError as error:  # files.Unreadable among them
+            if name is not None or isinstance(error, files.Unreadable):
+                told.error = str(error)
+            else:
+                told.others.append(tensor)  # not finite
+    return told
+
+
+def _some(tensors):
+    names = list(tensors)
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "") or "nothing"
+
+
+def _look_at(tensor, told, known, first_position):
+    values = np.squeeze(files.read(told.file, tensor))
+    key = (values.shape, tensor.dtype, hashlib.sha256(values.tobytes()).digest())
+    if key in known:
+        known[key].names.append(tensor.name)
+        return
+    found = identify(values, first_position=first_position)
+    if not found.sinusoidal:
+        by_name = POSITION.search(tensor.name.lower().replace("_", " "))
+        (told.learned if by_name else told.others).append(tensor)
+        return
+    zeros = np.flatnonzero(~values.any(axis=-1)).tolist() if values.ndim == 2 else []
+    known[key] = Table([tensor.name], tensor, found, zeros)
+    told.sinusoidal.append(known[key])
+
+
+def conventions(table, kind):
+    """Returns the names of a table's conventions, those of its own framework first."""
+    names = table.found.names
+    return sorted(names, key=lambda name: CONVENTIONS[name].framework != kind)
+
+
+def as_json(told):
+    """Returns a report as plain values for `json.dumps`."""
+
+    def plain(tensor):
+        return {
+            "name": tensor.name,
+            "shape": list(tensor.shape),
+            "dtype": tensor.dtype,
+        }
+
+    return {
+        "file": told.file,
+        "kind": told.kind,
+        "error": told.error or None,
+        "sinusoidal": [
+            {
+                **plain(table.tensor),
+                "names": table.names,
+                "use": table.tensor.use or None,
+                "settings": table.found.settings,
+                "step": table.found.step,
+                "residual": table.found.residual,
+                "conventions": conventions(table, told.kind),
+                "candidates": list(table.found.candidates),
+                "rows_of_zeros": table.rows_of_zeros,
+            }
+            for table in told.sinusoidal
+        ],
+        "learned_by_name": [plain(tensor) for tensor in told.learned],
+        "other_tables": [plain(tensor) for tensor in told.others],
+        "other_tensors": told.rest,
+    }
