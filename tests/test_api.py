@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tfpe
-from tfpe.settings import Settings
+from tfpe._settings import Settings
 
 ROOT = Path(tfpe.__file__).parent
 FUNCTIONS = [n for n in tfpe.__all__ if inspect.isfunction(getattr(tfpe, n))]
@@ -139,8 +139,10 @@ def test_import_of_tfpe_brings_keras_and_numpy_alone():
     assert imported_with("tfpe") == {"keras", "numpy"}
 
 
-def test_channels_need_numpy_alone():
-    assert imported_with("tfpe.channels") == {"numpy"}
+@pytest.mark.parametrize("module", ["table", "layouts", "spectra", "conventions"])
+def test_what_lives_on_the_host_needs_numpy_alone(module):
+    assert imported_with(f"tfpe.{module}") <= {"numpy"}
+    assert "numpy" in imported_with("tfpe.table")
 
 
 def test_library_has_no_assert_statements():

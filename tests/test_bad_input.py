@@ -40,6 +40,14 @@ CALLS = {
         ),
         {"inputs": INPUTS, "start_index": 0, "positions": None, "mask": MASK},
     ),
+    "SinusoidalEmbedding": (
+        tfpe.SinusoidalEmbedding,
+        {**SETTINGS, "channels": 8, "axes": 1, "dtype": "float32"},
+    ),
+    "SinusoidalEmbedding.call": (
+        lambda positions: tfpe.SinusoidalEmbedding(8)(positions),
+        {"positions": np.arange(3)},
+    ),
     "timing_signal": (
         tfpe.timing_signal,
         {
@@ -139,6 +147,7 @@ CALLS |= {
 }
 # Keras sees these before the layer does, and refuses some of them in its own words.
 KERAS = {
+    ("SinusoidalEmbedding", "dtype"),
     ("SinusoidalPositionalEncoding", "dtype"),
     ("SinusoidalPositionalEncoding.call", "inputs"),
 }

@@ -13,7 +13,7 @@ from keras import ops
 
 import tfpe
 import tfpe.tensor2tensor as t2t
-from tfpe.signal import kept_sinusoids
+from tfpe._sinusoids import recent_sinusoids as kept_sinusoids
 
 RANDOM = np.random.default_rng(7)
 X = RANDOM.normal(size=(2, 5, 10)).astype("float32")
@@ -61,9 +61,11 @@ OLD_ENDS = "min_timescale=1, max_timescale=10000.0, num_timescales=16"
 def test_arguments_order_and_defaults_are_those_of_tensor2tensor(name, arguments):
     signature = inspect.signature(getattr(t2t, name))
     own = [
-        p for p in signature.parameters.values() if p.kind is not p.KEYWORD_ONLY
+        p.replace(annotation=p.empty)
+        for p in signature.parameters.values()
+        if p.kind is not p.KEYWORD_ONLY
     ]  # keyword-only ones are the layers that stand for variables
-    assert str(signature.replace(parameters=own)) == f"({arguments})"
+    assert str(inspect.Signature(own)) == f"({arguments})"
     assert name in t2t.__all__
 
 
@@ -291,9 +293,9 @@ ERRORS = [
         "`start_index` must be integers. Received: start_index=",
     ),
     (
-        lambda: t2t.add_timing_signal_1d(X, start_index=2**31),
+        lambda: t2t.add_timing_signal_1d(X, start_index=2**63),
         ValueError,
-        "`start_index` must be an integer inside int32. Received: .*2147483648",
+        "`start_index` must be an integer inside int.*9223372036854775808",
     ),
     (
         lambda: t2t.get_timing_signal_1d(3, 4, min_timescale=0),
@@ -352,14 +354,6 @@ REFUSED = {
     "a negative length": (
         lambda: t2t.get_timing_signal_1d(-1, 8),
         "`length` must be an integer >= 0. Received: length=-1",
-    ),
-    "steps past int32": (
-        lambda: t2t.get_timing_signal_1d(3, 8, start_index=2**31 - 2),
-        "`start_index` + length must not go past 2**31 - 1",
-    ),
-    "steps of x past int32": (
-        lambda: t2t.add_timing_signal_1d(X, start_index=2**31 - 2),
-        "`start_index` + length must not go past 2**31 - 1",
     ),
     "a start for each row": (
         lambda: t2t.add_timing_signal_1d(X, start_index=[1, 2]),
@@ -443,10 +437,6 @@ REFUSED = {
     "a functional model longer than the table": (
         lambda: t2t.AddPositionalEmbeddingNd(4)(keras.Input((3, 5, 8))),
         "`x` must not be longer than `max_length` on any axis. Received: x.shape=",
-    ),
-    "an unknown length in a functional model": (
-        lambda: t2t.add_timing_signal_1d(keras.Input((None, 8))),
-        "take `tfpe.SinusoidalPositionalEncoding(layout='concatenated')`",
     ),
 }
 

@@ -1,18 +1,28 @@
-"""The Keras layer: configuration, dtype policy, axes and mask. No arithmetic."""
+"""The Keras layers: configuration, dtype policy, axes and mask. No arithmetic."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any, Self
 
 import keras
-import numpy as np
 from keras import ops
 
-from tfpe.arguments import FLOATS, check_array, check_dtype, check_ids
-from tfpe.channels import number_of_pairs
+from tfpe._arguments import as_axis, as_bool
+from tfpe._input_axes import InputAxes
+from tfpe._settings import Settings
+from tfpe._sinusoids import sinusoids
+from tfpe._tensor_arguments import (
+    as_dtype,
+    as_ids,
+    as_positions,
+    as_start_index,
+    as_tensor,
+    rank,
+    require_inputs,
+)
 from tfpe.conventions import convention
-from tfpe.grid import Grid, is_plain_zero, rank
+from tfpe.layouts import number_of_pairs, require_pairs
 from tfpe.positions import positions_from_mask
-from tfpe.settings import INT32_MAX, INT32_MIN, Settings, check_bool, check_integer
-from tfpe.signal import Sinusoids, sum_of_blocks
 
 
 @keras.saving.register_keras_serializable(package="tfpe")
@@ -105,20 +115,21 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
 
     def __init__(
         self,
-        layout="interleaved",
-        spectrum=None,
-        min_timescale=1.0,
-        max_timescale=10_000.0,
-        cosine_first=False,
-        odd_channel="zero",
-        first_position=0,
-        amplitude=1.0,
-        axis=-2,
-        skip_masked=False,
-        **kwargs,
-    ):
-        # Keras would round float positions to the compute dtype before `call`.
-        super().__init__(autocast=False, **kwargs)
+        layout: str | Sequence[str] = "interleaved",
+        spectrum: str | Sequence[float] | None = None,
+        min_timescale: float = 1.0,
+        max_timescale: float = 10_000.0,
+        cosine_first: bool = False,
+        odd_channel: str = "zero",
+        first_position: float = 0,
+        amplitude: float = 1.0,
+        axis: int | Sequence[int] = -2,
+        skip_masked: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        # Keras would round float positions to the compute dtype before `call`. A
+        # config may have `autocast`, since Keras writes it for foreign layers.
+        super().__init__(**{**kwargs, "autocast": False})
         self.supports_masking = True
         self.settings = Settings(
             layout=layout,
@@ -130,9 +141,9 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
             first_position=first_position,
             amplitude=amplitude,
         )
-        self.axis = _check_axis(axis)
-        self.skip_masked = check_bool(skip_masked, "skip_masked")
-        check_dtype(self.compute_dtype)
+        self.axis = as_axis(axis)
+        self.skip_masked = as_bool(skip_masked, "skip_masked")
+        as_dtype(self.compute_dtype)
         if self._axes > 1 and self.skip_masked:
             raise ValueError(
                 "`skip_masked=True` is for one axis only. Received: "
@@ -141,7 +152,7 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         number_of_pairs(1, self._axes, self.settings.odd_channel)
 
     @classmethod
-    def from_convention(cls, name, /, **overrides):
+    def from_convention(cls, name: str, /, **overrides: Any) -> Self:
         """Returns the layer of a convention of public code.
 
         Args:
@@ -171,26 +182,20 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         return 1 if isinstance(self.axis, int) else len(self.axis)
 
     def build(self, input_shape):
-        Grid.of(input_shape, self.axis)
-        channels = input_shape[-1]
+        shape = tuple(input_shape)
+        channels = shape[-1]
         if channels is None:
             raise ValueError(
                 "`inputs` must have a known number of channels, the size of the last "
-                f"axis. Received: inputs.shape={tuple(input_shape)}"
+                f"axis. Received: inputs.shape={shape}"
             )
-        if not number_of_pairs(channels, self._axes, self.settings.odd_channel):
-            raise ValueError(
-                f"`inputs` must have at least {2 * self._axes} channels, a sine and a "
-                f"cosine for each positional axis. Received: "
-                f"inputs.shape={tuple(input_shape)}"
-            )
-        self._make_tables(channels)
+        received = f"inputs.shape={shape}"
+        require_pairs(channels, self._axes, self.settings.odd_channel, received)
+        self._sinusoids = self._tables(channels)
         self.input_spec = keras.layers.InputSpec(axes={-1: channels})
 
-    def _make_tables(self, channels):
-        self._sinusoids = Sinusoids(
-            channels, self._axes, self.settings, self.compute_dtype
-        )
+    def _tables(self, channels):
+        return sinusoids(channels, self._axes, self.settings, self.compute_dtype)
 
     @property
     def dtype_policy(self):
@@ -199,134 +204,121 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
     @dtype_policy.setter
     def dtype_policy(self, policy):
         policy = keras.dtype_policies.get(policy)
-        check_dtype(policy.compute_dtype)
+        as_dtype(policy.compute_dtype)
         keras.layers.Layer.dtype_policy.fset(self, policy)
         if self.built:
-            self._make_tables(self.input_spec.axes[-1])
+            self._sinusoids = self._tables(self.input_spec.axes[-1])
 
-    def __call__(self, inputs, start_index=0, positions=None, mask=None, **kwargs):
-        # Keras makes tensors of arrays before `call`, and JAX then wraps integers.
+    def __call__(
+        self,
+        inputs: Any,
+        start_index: Any = 0,
+        positions: Any = None,
+        mask: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        # Arguments are converted here, since Keras would make tensors of arrays in
+        # its own way: JAX then wraps integers, and a NumPy integer becomes data.
+        # What depends on the inputs' shape is checked in `_arguments`.
+        require_inputs(inputs)
         given = {}
-        if not is_plain_zero(start_index):
-            given["start_index"] = check_array(start_index, "start_index", floats=False)
+        if self._axes > 1 and not _is_plain_zero(start_index):
+            raise ValueError(
+                "`start_index` is for one axis only. Received: "
+                f"start_index={start_index} with {self._axes} positional axes"
+            )
         if positions is not None:
-            given["positions"] = check_array(positions, "positions")
-        if mask is not None:
-            given["mask"] = (
-                check_ids(mask, "mask") if isinstance(mask, np.ndarray) else mask
-            )
-        return super().__call__(inputs, **given, **kwargs)
-
-    def call(self, inputs, start_index=0, positions=None, mask=None):
-        start_index, positions = self._check_call(inputs, start_index, positions)
-        mask = self._check_mask(inputs, mask)
-        inputs = ops.cast(inputs, self.compute_dtype)
-        grid = Grid.of(ops.shape(inputs), self.axis)
-        if mask is not None:
-            mask = grid.fit(mask, range(rank(mask)))
-
-        if positions is not None:
-            steps = [grid.fit(p, axes) for p, axes in positions]
-        elif mask is not None or rank(start_index):
-            steps = [self._count(grid, start_index, mask)]
-        else:
-            steps = None
-        if steps is None:
-            rows = (
-                self._sinusoids.consecutive(start_index, grid.shape[axis], block)
-                for block, axis in enumerate(grid.axes)
-            )
-            channels = len(grid.shape) - 1
-            signals = [
-                grid.align(r, (axis, channels))
-                for r, axis in zip(rows, grid.axes, strict=True)
-            ]
-        else:
-            signals = [self._sinusoids.at(s, block) for block, s in enumerate(steps)]
-        signal = sum_of_blocks(signals)
-        if mask is not None:
-            signal = ops.where(
-                ops.expand_dims(mask, -1) > 0, signal, ops.zeros_like(signal)
-            )
-        return inputs + signal
-
-    def _count(self, grid, start_index, mask):
-        """Returns the steps along the axis, of unmasked elements if masked."""
-        (axis,) = grid.axes
-        if mask is None:
-            steps = grid.align(ops.arange(grid.shape[axis], dtype="int32"), (axis,))
-        else:
-            steps = positions_from_mask(ops.moveaxis(mask, axis, -1))
-            steps = ops.moveaxis(steps, -1, axis)
-        if rank(start_index):
-            start_index = grid.fit(start_index, (grid.batch,))
-        return steps + start_index
-
-    def _check_call(self, inputs, start_index, positions):
-        """Refuses what can be seen to be wrong, in symbolic calls too."""
-        if not hasattr(inputs, "shape"):
-            raise TypeError(
-                f"`inputs` must be a tensor of floats. Received: inputs={inputs!r}"
-            )
-        if hasattr(inputs, "row_lengths"):
-            raise TypeError(
-                "`inputs` must be dense. Pad a ragged tensor with `inputs.to_tensor()` "
-                "and give `mask=tf.sequence_mask(inputs.row_lengths())`, or the "
-                f"`positions`. Received: a {type(inputs).__name__}"
-            )
-        dtype = keras.backend.standardize_dtype(inputs.dtype)
-        if dtype not in FLOATS:
-            raise TypeError(
-                f"`inputs` must be of a floating dtype, one of {FLOATS}. Received: "
-                f"inputs.dtype={dtype}"
-            )
-        grid = Grid.of(inputs.shape, self.axis)
-        if positions is not None:
-            if not is_plain_zero(start_index):
+            if not _is_plain_zero(start_index):
                 raise ValueError(
                     "`start_index` must be left at 0 when `positions` is given. "
                     f"Received: start_index={start_index}"
                 )
-            return 0, grid.check_positions(positions)
-        if grid.is_flattened:
-            raise ValueError(
-                "`positions` must be given for inputs of rank 3, a flattened grid, "
-                f"with several axes. Received: positions=None, axis={self.axis}, "
-                f"inputs.shape={grid.shape}"
-            )
-        return grid.check_start_index(start_index), None
+            given["positions"] = self._as_positions(positions)
+        elif not _is_plain_zero(start_index):
+            given["start_index"] = as_start_index(start_index)
+        if mask is not None:
+            given["mask"] = as_ids(mask, "mask") if self.skip_masked else mask
+        return super().__call__(inputs, **given, **kwargs)
 
-    def _check_mask(self, inputs, mask):
+    def _as_positions(self, positions):
+        """Returns a tensor, or a tuple with one for each of several axes."""
+        if self._axes == 1:
+            return as_positions(positions)
+        if not isinstance(positions, (tuple, list)) or len(positions) != self._axes:
+            raise ValueError(
+                f"`positions` must be a sequence of {self._axes} tensors, one for each "
+                f"axis. Received: positions={positions!r}"
+            )
+        return tuple(as_positions(entry) for entry in positions)
+
+    def call(self, inputs, start_index=0, positions=None, mask=None):
+        axes, positions, mask = self._arguments(inputs, start_index, positions, mask)
+        if mask is not None:
+            mask = ops.cast(ops.cast(mask, "bool"), "int32")
+            mask = axes.fitted(mask, range(rank(mask)))
+        signal = self._signal(axes, start_index, positions, mask)
+        if mask is not None:
+            signal = ops.where(
+                ops.expand_dims(mask, -1) > 0, signal, ops.zeros_like(signal)
+            )
+        return ops.cast(inputs, self.compute_dtype) + signal
+
+    def _signal(self, axes, start_index, positions, mask):
+        if positions:
+            return self._sinusoids.at(axes.aligned_positions(positions))
+        if mask is None and not rank(start_index):
+            signal = self._sinusoids.consecutive(start_index, axes.lengths)
+            if axes.axes == (len(axes.shape) - 2,):
+                return signal  # broadcasts as it is
+            return axes.aligned(signal, (*axes.axes, len(axes.shape) - 1))
+        (axis,) = axes.axes
+        if mask is None:
+            steps = ops.arange(axes.shape[axis], dtype="int32")
+            steps = axes.aligned(steps, (axis,))
+        else:
+            steps = positions_from_mask(ops.moveaxis(mask, axis, -1))
+            steps = ops.moveaxis(steps, -1, axis)
+        if rank(start_index):
+            start_index = axes.fitted(start_index, (axes.batch,))
+        return self._sinusoids.at((as_tensor(start_index),), steps)
+
+    def _arguments(self, inputs, start_index, positions, mask):
+        """Returns the inputs' axes, positions as a tuple and the mask that counts."""
+        axes = InputAxes.of(ops.shape(inputs), self.axis)
+        if positions is None:
+            positions = ()
+        elif self._axes == 1:
+            positions = (positions,)
+        axes.require_positions(positions)
+        if not _is_plain_zero(start_index):
+            axes.require_start_index(start_index)
         if not self.skip_masked:
-            return None
+            return axes, positions, None
         if mask is None:
             # Keras hands the mask over only if there is no other tensor argument.
             mask = getattr(inputs, "_keras_mask", None)
-        return (
-            None if mask is None else Grid.of(inputs.shape, self.axis).check_mask(mask)
-        )
+        if mask is not None:
+            axes.require_mask(mask)
+        return axes, positions, mask
 
     def compute_output_spec(self, inputs, start_index=0, positions=None, mask=None):
         # Keras would infer this by a call, with a sparse tensor for what it
         # takes to be sparse, such as `embedding * 8.0`.
-        self._check_call(inputs, start_index, positions)
-        self._check_mask(inputs, mask)
+        self._arguments(inputs, start_index, positions, mask)
         return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
 
     def compute_output_shape(self, input_shape):
         return input_shape
 
-    def get_config(self):
-        own = asdict(self.settings)
-        own.update(axis=self.axis, skip_masked=self.skip_masked)
-        plain = {k: list(v) if isinstance(v, tuple) else v for k, v in own.items()}
-        return {**super().get_config(), **plain}
+    def get_config(self) -> dict[str, Any]:
+        own = {"axis": self.axis, "skip_masked": self.skip_masked}
+        return {**super().get_config(), **_plain({**asdict(self.settings), **own})}
 
 
-def _check_axis(axis):
-    allowed = "an int other than -1, the channels, or a tuple of different such ints"
-    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    axes = [check_integer(a, "axis", INT32_MIN, INT32_MAX, allowed) for a in axes]
-    if not axes or -1 in axes or len(set(axes)) < len(axes):
-        raise ValueError(f"`axis` must be {allowed}. Received: axis={axis}")
-    return axes[0] if len(axes) == 1 else tuple(axes)
+def _is_plain_zero(start_index):
+    return type(start_index) is int and start_index == 0
+
+
+def _plain(config):
+    """Returns a config as JSON gives it back, with lists for tuples."""
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in config.items()}

@@ -1,12 +1,14 @@
 """Step numbers of sequences that are padded or packed."""
 
+from typing import Any
+
 from keras import ops
 
-from tfpe.arguments import check_ids
-from tfpe.settings import INT32_MAX
+from tfpe._arguments import INT32_MAX
+from tfpe._tensor_arguments import as_ids
 
 
-def positions_from_mask(mask):
+def positions_from_mask(mask: Any) -> Any:
     """Returns the step of each unmasked element, counted from 0.
 
     `max(cumsum(mask) - 1, 0)` along the last axis: the unmasked steps get
@@ -29,11 +31,11 @@ def positions_from_mask(mask):
     >>> print(tfpe.positions_from_mask([[False, False, True, True, True]]).numpy())
     [[0 0 0 1 2]]
     """
-    counted = ops.cast(ops.cast(check_ids(mask, "mask"), "bool"), "int32")
+    counted = ops.cast(ops.cast(as_ids(mask, "mask"), "bool"), "int32")
     return ops.maximum(ops.cumsum(counted, axis=-1) - 1, 0)
 
 
-def positions_from_segments(segment_ids, mask=None):
+def positions_from_segments(segment_ids: Any, mask: Any = None) -> Any:
     """Returns the step of each element within its segment, counted from 0.
 
     A segment is a run of equal ids along the last axis, so an id may come
@@ -57,10 +59,10 @@ def positions_from_segments(segment_ids, mask=None):
     >>> print(tfpe.positions_from_segments([[1, 1, 1, 2, 2, 2]]).numpy())
     [[0 1 2 0 1 2]]
     """
-    ids = check_ids(segment_ids, "segment_ids")
+    ids = as_ids(segment_ids, "segment_ids")
     counted = ops.ones_like(ids, dtype="int32")
     if mask is not None:
-        mask = check_ids(mask, "mask")
+        mask = as_ids(mask, "mask")
         if len(mask.shape) != len(ids.shape) or any(
             None not in pair and pair[0] != pair[1]
             for pair in zip(mask.shape, ids.shape, strict=True)

@@ -11,12 +11,12 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfpe.arguments import visible
-from tfpe.tensor2tensor.checks import (
-    check_positive,
-    float_tensor,
-    layer_number,
-    positions_of,
+from tfpe._tensor_arguments import visible
+from tfpe.tensor2tensor._arguments import (
+    as_float_tensor,
+    as_layer_number,
+    as_positions_of,
+    as_positive,
 )
 
 
@@ -49,7 +49,7 @@ class AddPositionalEmbedding(keras.layers.Layer):
         # Keras would round positions to the compute dtype before `call`.
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
-        self.max_length = check_positive(max_length, "max_length")
+        self.max_length = as_positive(max_length, "max_length")
 
     def build(self, input_shape):
         self.table = self.add_weight((self.max_length, input_shape[-1]), name="table")
@@ -57,7 +57,7 @@ class AddPositionalEmbedding(keras.layers.Layer):
     def __call__(self, x, positions=None, **kwargs):
         x = _checked(self, x)
         if positions is not None:
-            positions = _whole(positions_of(positions, "positions", x))
+            positions = _whole(as_positions_of(positions, "positions", x))
         return super().__call__(x, positions=positions, **kwargs)
 
     def call(self, x, positions=None):
@@ -95,7 +95,7 @@ class AddPositionalEmbeddingNd(keras.layers.Layer):
     def __init__(self, max_length, **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
-        self.max_length = check_positive(max_length, "max_length")
+        self.max_length = as_positive(max_length, "max_length")
 
     def build(self, input_shape):
         *grid, depth = input_shape[1:]
@@ -155,7 +155,7 @@ class AddLayerTimingSignalLearned1d(keras.layers.Layer):
     def __init__(self, num_layers, **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
-        self.num_layers = check_positive(num_layers, "num_layers")
+        self.num_layers = as_positive(num_layers, "num_layers")
 
     def build(self, input_shape):
         channels = input_shape[-1]
@@ -166,7 +166,7 @@ class AddLayerTimingSignalLearned1d(keras.layers.Layer):
         )
 
     def __call__(self, x, layer, **kwargs):
-        layer = layer_number(layer, self.num_layers)
+        layer = as_layer_number(layer, self.num_layers)
         return super().__call__(_checked(self, x), layer=layer, **kwargs)
 
     def call(self, x, layer):
@@ -182,7 +182,7 @@ class AddLayerTimingSignalLearned1d(keras.layers.Layer):
 
 def _checked(layer, x, rank=3):
     """Returns `x` for a layer; Keras refuses in its own words what is no tensor."""
-    dense = float_tensor(x, "x", rank)
+    dense = as_float_tensor(x, "x", rank)
     channels = layer.weights[0].shape[-1] if layer.built else dense.shape[-1]
     if dense.shape[-1] != channels:
         raise ValueError(

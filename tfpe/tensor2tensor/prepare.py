@@ -3,22 +3,22 @@
 import keras
 from keras import ops
 
-from tfpe.arguments import check_dtype
-from tfpe.settings import INT32_MAX
-from tfpe.tensor2tensor.checks import (
-    check_features,
-    check_shape,
-    check_steps_of,
-    checked,
-    int32,
-    positions_of,
-    row_number,
-    tensor,
+from tfpe._arguments import INT32_MAX
+from tfpe._tensor_arguments import as_dtype, as_length, is_symbolic
+from tfpe.tensor2tensor._arguments import (
+    as_float_tensor,
+    as_positions_of,
+    as_row_number,
+    as_tensor_of_numbers,
+    require_features,
+    require_shape,
+    require_steps_of,
 )
 from tfpe.tensor2tensor.timing import (
     add_timing_signal_1d,
     add_timing_signal_1d_given_position,
     add_timing_signals_from_features,
+    steps_of,
 )
 
 ENCODINGS = ("timing", "timing_from_features", "emb", "none")
@@ -26,7 +26,7 @@ ENCODINGS = ("timing", "timing_from_features", "emb", "none")
 
 def shift_right_3d(x, pad_value=None):
     """Returns `x` one step later, after zeros or `pad_value`, `(batch, 1, depth)`."""
-    return _shifted(tensor(x, "x", 3), pad_value, "pad_value", "x")
+    return _shifted(as_tensor_of_numbers(x, "x", 3), pad_value, "pad_value", "x")
 
 
 # The name of 2017, which lied: it shifted to the right.
@@ -35,7 +35,7 @@ shift_left_3d = shift_right_3d
 
 def embedding_to_padding(emb):
     """Returns float32 `(...)`, 1 where a vector `(..., depth)` is 0, else 0."""
-    emb = tensor(emb, "emb", at_least=1)
+    emb = as_tensor_of_numbers(emb, "emb", at_least=1)
     return ops.cast(ops.all(ops.equal(emb, 0), axis=-1), "float32")
 
 
@@ -45,15 +45,15 @@ def attention_bias_ignore_padding(memory_padding):
     Args:
         memory_padding: float tensor `(batch, length)`, 1 for padding, else 0.
     """
-    padding = tensor(memory_padding, "memory_padding", 2)
-    check_dtype(padding.dtype, "memory_padding.dtype")
+    padding = as_tensor_of_numbers(memory_padding, "memory_padding", 2)
+    as_dtype(padding.dtype, "memory_padding.dtype")
     return (padding * _large_negative(padding.dtype))[:, None, None]
 
 
 def attention_bias_lower_triangle(length):
     """Returns the bias that hides later steps, float32 `(1, 1, length, length)`."""
-    steps = ops.arange(int32(length, "length", low=0), dtype="int32")
-    return _large_negative() * ops.cast(steps[:, None] < steps, "float32")[None, None]
+    length = as_length(length, allowed="an integer >= 0")
+    return _later_hidden(ops.arange(length, dtype="int32")[None])
 
 
 def attention_bias_same_segment(query_segment_id, memory_segment_id):
@@ -63,12 +63,12 @@ def attention_bias_same_segment(query_segment_id, memory_segment_id):
         query_segment_id: numbers `(batch, q)`.
         memory_segment_id: numbers `(batch, m)`.
     """
-    query = tensor(query_segment_id, "query_segment_id", 2)
-    memory = tensor(memory_segment_id, "memory_segment_id", 2)
+    query = as_tensor_of_numbers(query_segment_id, "query_segment_id", 2)
+    memory = as_tensor_of_numbers(memory_segment_id, "memory_segment_id", 2)
     if 1 not in (query.shape[0], memory.shape[0]):
         wanted = (query.shape[0], memory.shape[1])
         meaning = "(batch, m), with the batch of `query_segment_id`"
-        check_shape(memory, "memory_segment_id", wanted, meaning)
+        require_shape(memory, "memory_segment_id", wanted, meaning)
     return _other_segment(query, memory)
 
 
@@ -101,13 +101,14 @@ def transformer_prepare_encoder(
     Raises:
         ValueError: if a layer is missing or `hparams` ask for something else.
     """
-    inputs, (_, length, _) = checked(inputs, 3, "inputs")
-    features = {} if features is None else check_features(features)
+    inputs = as_float_tensor(inputs, "inputs", 3)
+    features = {} if features is None else features
+    require_features(features)
     positions = None
     if "inputs_segmentation" in features:
         own, positions = _packed(features, "inputs", inputs)
         targets = _feature(features, "targets_segmentation")
-        check_shape(
+        require_shape(
             targets,
             "features['targets_segmentation']",
             (own.shape[0], targets.shape[-1]),
@@ -119,7 +120,7 @@ def transformer_prepare_encoder(
         bias = attention_bias_ignore_padding(embedding_to_padding(inputs))
         cross_bias = bias
     if getattr(hparams, "unidirectional_encoder", False):
-        bias = attention_bias_lower_triangle(length)
+        bias = _lower_triangle(inputs)
 
     x = inputs
     wanted = getattr(hparams, "use_target_space_embedding", True)
@@ -151,10 +152,11 @@ def transformer_prepare_decoder(
     Raises:
         ValueError: if a layer is missing or `hparams` ask for something else.
     """
-    targets, (_, length, _) = checked(targets, 3, "targets")
-    features = {} if features is None else check_features(features)
+    targets = as_float_tensor(targets, "targets", 3)
+    features = {} if features is None else features
+    require_features(features)
     if getattr(hparams, "causal_decoder_self_attention", True):
-        bias = attention_bias_lower_triangle(length)
+        bias = _lower_triangle(targets)
     else:
         bias = attention_bias_ignore_padding(embedding_to_padding(targets))
     positions = None
@@ -175,7 +177,9 @@ def _add_positions(x, positions, hparams, features, positional_embedding):
                 f"`hparams.{name}` must be {usual!r}, there is no other one here. "
                 f"Received: hparams.{name}={value!r}"
             )
-    pos = getattr(hparams, "pos", None)
+    # tensor2tensor's relative models have `pos=None`, which adds nothing either.
+    pos = getattr(hparams, "pos", "missing")
+    pos = "none" if pos is None else pos
     if not isinstance(pos, str) or pos not in ENCODINGS:
         raise ValueError(
             "`hparams.pos` must be 'timing', 'timing_from_features', 'emb' or 'none'. "
@@ -206,24 +210,24 @@ def _feature(features, name):
             f"`features` of packed examples must have {name!r}. Received: features "
             f"with {list(features)}"
         )
-    return tensor(features[name], f"features[{name!r}]")
+    return as_tensor_of_numbers(features[name], f"features[{name!r}]")
 
 
 def _packed(features, kind, x):
     """Returns the segment ids and the positions of packed examples."""
     own = _feature(features, f"{kind}_segmentation")
-    check_steps_of(own, f"features['{kind}_segmentation']", x, kind)
+    require_steps_of(own, f"features['{kind}_segmentation']", x, kind)
     _feature(features, f"{kind}_position")
     name = f"{kind}_position"
-    return own, positions_of(features[name], f"features[{name!r}]", x, kind)
+    return own, as_positions_of(features[name], f"features[{name!r}]", x, kind)
 
 
 def _shifted(x, pad, name, x_name):
     if pad is None:
         return ops.pad(x, [(0, 0), (1, 0), (0, 0)])[:, :-1]
-    pad = tensor(pad, name)
+    pad = as_tensor_of_numbers(pad, name)
     wanted = (x.shape[0], 1, x.shape[2])
-    check_shape(pad, name, wanted, f"(batch, 1, depth) of `{x_name}`")
+    require_shape(pad, name, wanted, f"(batch, 1, depth) of `{x_name}`")
     return ops.concatenate([ops.cast(pad, x.dtype), x], axis=1)[:, :-1]
 
 
@@ -232,7 +236,20 @@ def _target_space(number, embedding):
     if len(shape) and all(size == 1 for size in shape):
         number = ops.reshape(number, ())
     rows = getattr(embedding, "input_dim", INT32_MAX)
-    return row_number(number, "target_space", 0, rows - 1)
+    return as_row_number(number, "target_space", 0, rows - 1)
+
+
+def _lower_triangle(x):
+    """Returns the bias that hides later steps of `x`, also of an unknown length."""
+    if not is_symbolic(x):
+        return attention_bias_lower_triangle(ops.shape(x)[1])
+    return _later_hidden(steps_of(x)[:1])
+
+
+def _later_hidden(steps):
+    """Returns the bias that hides later ones of steps `(1, length)`."""
+    later = steps[:, None, :, None] < steps[:, None, None]
+    return _large_negative() * ops.cast(later, "float32")
 
 
 def _other_segment(query, memory):

@@ -1,17 +1,26 @@
-"""The functions that return or add a timing signal."""
+"""The functions that return or add a timing signal.
+
+On tensors they compute, on a `KerasTensor` they are one layer of the functional model
+that is being built, whose length may be unknown.
+"""
+
+from typing import Any
 
 from keras import ops
 
-from tfpe.arguments import check_dtype, check_steps
-from tfpe.settings import INT32_MAX, Settings, check_channels, check_integer
-from tfpe.signal import recent_sinusoids, sum_of_blocks
-from tfpe.tensor2tensor.checks import (
-    check_features,
-    check_positive,
-    checked,
-    int32,
-    layer_number,
-    positions_of,
+from tfpe._arguments import INT32_MAX, as_channels, as_integer
+from tfpe._settings import Settings
+from tfpe._sinusoids import recent_sinusoids
+from tfpe._tensor_arguments import as_dtype, as_length, is_symbolic
+from tfpe.layer import SinusoidalPositionalEncoding
+from tfpe.signal import timing_signal_at
+from tfpe.tensor2tensor._arguments import (
+    as_float_tensor,
+    as_layer_number,
+    as_positions_of,
+    as_positive,
+    as_start,
+    require_features,
 )
 
 
@@ -27,16 +36,24 @@ def get_timing_signal_1d(
     [[[0.    0.    1.    1.   ]
       [0.841 0.    0.54  1.   ]]]
     """
-    made = _sinusoids(channels, 1, min_timescale, max_timescale, "float32")
-    length = int32(length, "length", low=0)
-    return made.consecutive(_start_index(start_index, length), length)[None]
+    length = as_length(length, allowed="an integer >= 0")
+    start_index = as_start(start_index, length)
+    settings = _settings(min_timescale, max_timescale)
+    if is_symbolic(start_index):
+        steps = start_index + ops.arange(length, dtype="int32")
+        return timing_signal_at(steps, channels, **vars(settings))[None]
+    made = recent_sinusoids(as_channels(channels), 1, settings, "float32")
+    return made.consecutive(start_index, (length,))[None]
 
 
 def add_timing_signal_1d(x, min_timescale=1.0, max_timescale=1.0e4, start_index=0):
     """Returns `x` plus the signal of consecutive positions."""
-    x, (_, length, channels) = checked(x, 3)
-    made = _sinusoids(channels, 1, min_timescale, max_timescale, x.dtype)
-    return x + made.consecutive(_start_index(start_index, length), length)
+    x = as_float_tensor(x, "x", 3)
+    start_index = as_start(start_index, x.shape[1])
+    settings = _settings(min_timescale, max_timescale)
+    if is_symbolic(x) or is_symbolic(start_index):
+        return _layer(x, settings, start_index=start_index)
+    return x + _made(x, 1, settings).consecutive(start_index, ops.shape(x)[1:2])
 
 
 def add_timing_signal_1d_given_position(
@@ -46,9 +63,8 @@ def add_timing_signal_1d_given_position(
 
     Right also with 2 and 3 channels, where tensor2tensor gives NaN.
     """
-    x, (*_, channels) = checked(x, 3)
-    made = _sinusoids(channels, 1, min_timescale, max_timescale, x.dtype)
-    return x + made.at(positions_of(position, "position", x))
+    x = as_float_tensor(x, "x", 3)
+    return _add_at(x, [("position", position)], min_timescale, max_timescale)
 
 
 def add_timing_signals_given_positions(
@@ -72,7 +88,8 @@ def add_timing_signals_given_positions(
             f"positions={positions!r}"
         )
     named = [("positions", entry) for entry in positions]
-    return _add_signals(x, named, min_timescale, max_timescale)
+    x = as_float_tensor(x, "x", 3)
+    return _add_at(x, named, min_timescale, max_timescale)
 
 
 def add_timing_signals_from_features(
@@ -90,7 +107,7 @@ def add_timing_signals_from_features(
         min_timescale: see above.
         max_timescale: see above.
     """
-    check_features(features)
+    require_features(features)
     if not isinstance(position_features, str):
         raise TypeError(
             "`position_features` must be a str, names with commas between them. "
@@ -100,7 +117,8 @@ def add_timing_signals_from_features(
         (f"features[{name!r}]", features.get(name))
         for name in position_features.split(",")
     ]
-    return _add_signals(x, named, min_timescale, max_timescale)
+    x = as_float_tensor(x, "x", 3)
+    return _add_at(x, named, min_timescale, max_timescale)
 
 
 def add_timing_signal_nd(x, min_timescale=1.0, max_timescale=1.0e4):
@@ -109,28 +127,30 @@ def add_timing_signal_nd(x, min_timescale=1.0, max_timescale=1.0e4):
     Each axis has `2 * (channels // (2 * n))` channels of its own. Right also with
     one timescale for each, where tensor2tensor gives NaN. Float32 only.
     """
-    x, (_, *lengths, channels) = checked(x)
-    made = _sinusoids(channels, len(lengths), min_timescale, max_timescale, x.dtype)
-    return x + sum_of_blocks(
-        ops.reshape(
-            made.consecutive(0, length, axis),
-            (length, *[1] * (len(lengths) - 1 - axis), channels),
-        )
-        for axis, length in enumerate(lengths)
-    )
+    x = as_float_tensor(x)
+    settings = _settings(min_timescale, max_timescale)
+    axes = tuple(range(1, len(x.shape) - 1))
+    if is_symbolic(x):
+        return _layer(x, settings, axis=axes)
+    lengths = ops.shape(x)[1:-1]
+    return x + _made(x, len(axes), settings).consecutive(0, lengths)
 
 
 def get_layer_timing_signal_sinusoid_1d(channels, layer, num_layers):
     """Returns the signal of a layer's number, float32 `(1, 1, channels)`."""
-    num_layers = check_positive(num_layers, "num_layers")
-    layer = layer_number(layer, num_layers)
-    return get_timing_signal_1d(num_layers, channels)[:, layer][:, None]
+    layer = as_layer_number(layer, as_positive(num_layers, "num_layers"))
+    if isinstance(layer, int):
+        layer = layer % num_layers  # counted from the end if negative
+    else:
+        layer = ops.where(layer < 0, layer + num_layers, layer)
+    signal = timing_signal_at(layer, channels, layout="concatenated")
+    return ops.reshape(signal, (1, 1, channels))
 
 
-def add_layer_timing_signal_sinusoid_1d(x, layer, num_layers):
+def add_layer_timing_signal_sinusoid_1d(x: Any, layer: Any, num_layers: int) -> Any:
     """Returns `x` plus the signal of a layer's number. Float32 only."""
-    x, (*_, channels) = checked(x, 3)
-    signal = get_layer_timing_signal_sinusoid_1d(channels, layer, num_layers)
+    x = as_float_tensor(x, "x", 3)
+    signal = get_layer_timing_signal_sinusoid_1d(x.shape[-1], layer, num_layers)
     return x + ops.cast(signal, x.dtype)
 
 
@@ -139,7 +159,7 @@ def get_timing_signal(length, min_timescale=1, max_timescale=1e4, num_timescales
 
     Right also with one timescale, where tensor2tensor's `common_layers` fails.
     """
-    channels = 2 * check_positive(num_timescales, "num_timescales", INT32_MAX // 2)
+    channels = 2 * as_positive(num_timescales, "num_timescales", INT32_MAX // 2)
     return get_timing_signal_1d(length, channels, min_timescale, max_timescale)[0]
 
 
@@ -149,41 +169,72 @@ def add_timing_signal(x, min_timescale=1, max_timescale=1e4, num_timescales=16):
     It is added to the first `2 * num_timescales` channels. Right also with one
     timescale, where tensor2tensor's `common_layers` fails. Float32 only.
     """
-    x, (_, length, _, depth) = checked(x, 4)
+    x = as_float_tensor(x, "x", 4)
+    depth = x.shape[-1]
     allowed = f"an integer from 1 to {depth // 2}, half the depth of `x`"
-    num_timescales = check_integer(
+    num_timescales = as_integer(
         num_timescales, "num_timescales", 1, depth // 2, allowed
     )
+    settings = _settings(min_timescale, max_timescale)
     channels = 2 * num_timescales
-    made = _sinusoids(channels, 1, min_timescale, max_timescale, x.dtype)
+    if is_symbolic(x):
+        first = _layer(x[..., :channels], settings, axis=1)
+        if channels == depth:
+            return first
+        return ops.concatenate([first, x[..., channels:]], axis=-1)
+    made = recent_sinusoids(channels, 1, settings, as_dtype(x.dtype))
     padding = [(0, 0), (0, depth - channels)]
-    return x + ops.pad(made.consecutive(0, length), padding)[:, None]
+    signal = ops.pad(made.consecutive(0, ops.shape(x)[1:2]), padding)
+    return x + signal[:, None]
 
 
-def _add_signals(x, named, min_timescale, max_timescale):
-    """Adds the signals of positions, each after what an error calls them."""
-    x, (_, length, channels) = checked(x, 3)
-    made = _sinusoids(channels, len(named), min_timescale, max_timescale, x.dtype)
-    return x + sum_of_blocks(
-        made.consecutive(0, length, block)
-        if entry is None
-        else made.at(positions_of(entry, name, x), block)
-        for block, (name, entry) in enumerate(named)
+def steps_of(x: Any) -> Any:
+    """Returns 0, 1, 2, ... along axis 1 of `x`, int32 `(batch, length)`.
+
+    Made of `x`, so that it has the length of each call in a functional model, too.
+    """
+    return ops.cumsum(ops.ones_like(x[:, :, 0], dtype="int32"), axis=1) - 1
+
+
+def _add_at(x, named, min_timescale, max_timescale):
+    """Adds the signals of positions, each after what an error calls it.
+
+    `None` stands for 0, 1, 2, ...
+    """
+    settings = _settings(min_timescale, max_timescale)
+    positions = tuple(
+        None if entry is None else as_positions_of(entry, name, x)
+        for name, entry in named
     )
+    if is_symbolic(x) or any(map(is_symbolic, positions)):
+        # The layer wants a row for each of the batch, or one for all.
+        positions = tuple(
+            steps_of(x) if p is None else (p[0] if p.shape[0] == 1 else p)
+            for p in positions
+        )
+        axis = tuple(range(1, len(positions) + 1)) if len(positions) > 1 else 1
+        positions = positions if len(positions) > 1 else positions[0]
+        return _layer(x, settings, axis=axis, positions=positions)
+    steps = ops.arange(ops.shape(x)[1], dtype="int32")
+    positions = tuple(steps if p is None else p for p in positions)
+    return x + _made(x, len(positions), settings).at(positions)
 
 
-def _sinusoids(channels, axes, min_timescale, max_timescale, dtype):
-    settings = Settings(
+def _layer(x, settings, axis=1, **steps):
+    """Adds to a `KerasTensor`, by a layer with a config."""
+    axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+    if x.shape[-1] < (2 if isinstance(axis, int) else 2 * len(axis)):
+        return x  # too few channels for a signal
+    dtype = as_dtype(x.dtype)
+    layer = SinusoidalPositionalEncoding(**vars(settings), axis=axis, dtype=dtype)
+    return layer(x, **steps)
+
+
+def _made(x, axes, settings):
+    return recent_sinusoids(x.shape[-1], axes, settings, as_dtype(x.dtype))
+
+
+def _settings(min_timescale, max_timescale):
+    return Settings(
         layout="concatenated", min_timescale=min_timescale, max_timescale=max_timescale
     )
-    return recent_sinusoids(
-        check_channels(channels), axes, settings, check_dtype(dtype)
-    )
-
-
-def _start_index(start_index, length):
-    length = length if isinstance(length, int) else 1
-    start_index = int32(start_index, "start_index", length=length)
-    if isinstance(start_index, int):
-        check_steps(start_index, length)
-    return start_index

@@ -1,0 +1,205 @@
+"""What the backends, their compilers and their exporters do not do alike."""
+
+import threading
+import traceback
+import weakref
+
+import keras
+from keras import ops
+
+BACKEND = keras.backend.backend()
+# Modules on the stack while a model is being exported.
+ONNX_EXPORTERS = "keras.src.export.onnx", "tf2onnx."
+EXPORTERS = (
+    "keras.src.export.",
+    "tf2onnx.",
+    "tensorflow.python.saved_model.",
+    "tensorflow.lite.",
+)
+
+
+def mode():
+    """Returns how what is called now will run.
+
+    - "eager": at once, so values can be looked at.
+    - "graph": in a graph that is not compiled, where a condition is cheap.
+    - "compiled": by XLA or torch.compile, where a condition is dear.
+    - "exported": in a file, or a graph that holds its constants itself.
+    """
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        if tf.executing_eagerly():
+            return "eager"
+        if _plain_graph() is not None or _on_stack(EXPORTERS):
+            return "exported"
+        from tensorflow.python.ops import control_flow_util
+
+        graph = tf.compat.v1.get_default_graph()
+        xla = control_flow_util.GraphOrParentsInXlaContext(graph)
+        return "compiled" if xla else "graph"
+    if BACKEND == "jax":
+        import jax
+
+        return "eager" if jax.core.trace_state_clean() else "compiled"
+    if BACKEND == "torch":
+        import torch
+
+        traced = torch.compiler.is_compiling() or torch.jit.is_tracing()
+        return "compiled" if traced else "eager"
+    return "eager"
+
+
+def untraced(function):
+    """Keeps torch.compile out of a function, whose NumPy it would run as torch."""
+    if BACKEND == "torch":
+        import torch
+
+        return torch.compiler.disable(function)
+    return function
+
+
+class Constants:
+    """Host arrays as tensors, made once for each context and usable in all of it.
+
+    A context is a device under eager execution, which serves all `tf.function`s,
+    traces and modes on top of it, or a graph of TensorFlow 1. Nothing made here
+    outlives its context or keeps it alive.
+    """
+
+    def __init__(self):
+        self._tensors = {}  # by device, then by name
+        self._names = weakref.WeakKeyDictionary()  # by graph, then by name
+
+    @untraced
+    def get(self, name, make, dtype=None):
+        """Returns the tensor of a name; `make()` returns its NumPy array.
+
+        `dtype` is that of the tensor, if it is not the array's.
+        """
+        if BACKEND == "tensorflow":
+            import tensorflow as tf
+
+            if not tf.executing_eagerly():
+                graph = _plain_graph()
+                if graph is not None:
+                    return self._in_graph(graph, name, make, dtype)
+                if _on_stack(ONNX_EXPORTERS):
+                    # tf2onnx makes an input of whatever a graph captures.
+                    return _as(tf.constant(make()), dtype)
+        kept = self._tensors.setdefault(_device(), {})
+        if name not in kept:
+            kept[name] = _in_no_context(make(), dtype, _device())
+        return kept[name]
+
+    def _in_graph(self, graph, name, make, dtype):
+        import tensorflow as tf
+
+        names = self._names.setdefault(graph, {})
+        if name not in names:
+            with tf.init_scope():
+                names[name] = _as(tf.constant(make()), dtype).name
+        # A tensor would keep its graph alive.
+        return graph.get_tensor_by_name(names[name])
+
+
+def _plain_graph():
+    """Returns the TensorFlow 1 graph at the bottom of the current one, or `None`."""
+    import tensorflow as tf
+
+    with tf.init_scope():
+        return None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+
+
+def _device():
+    """Returns the device of the replica that is being traced, or `None`."""
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        if tf.distribute.has_strategy():
+            replica = tf.distribute.get_replica_context()
+            return replica.devices[0] if replica else None
+    return None
+
+
+def _in_no_context(array, dtype, device):
+    """Returns a tensor that belongs to no graph, trace or mode.
+
+    All of these are of one thread, so another thread is free of them.
+    """
+    made = []
+    thread = threading.Thread(target=lambda: made.append(_tensor(array, dtype, device)))
+    thread.start()
+    thread.join()
+    return made[0]
+
+
+def _tensor(array, dtype, device):
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        with tf.device(device):
+            return _as(tf.constant(array), dtype)
+    if BACKEND == "jax":
+        import jax
+        import jax.numpy as jnp
+
+        with jax.enable_x64(array.dtype == "float64"):
+            return _as(jnp.asarray(array), dtype)
+    if BACKEND == "torch":
+        import torch
+
+        with keras.device("gpu" if torch.cuda.is_available() else "cpu"):
+            return _as(ops.convert_to_tensor(array), dtype)
+    return _as(ops.convert_to_tensor(array), dtype)
+
+
+def _as(tensor, dtype):
+    return tensor if dtype is None else ops.cast(tensor, dtype)
+
+
+def _on_stack(modules):
+    return any(
+        frame.f_globals.get("__name__", "").startswith(modules)
+        for frame, _ in traceback.walk_stack(None)
+    )
+
+
+def either(ready, quick, general):
+    """`quick()` if `ready`, decided now if it can be and in the graph if not."""
+    try:
+        ready = bool(ready)
+    except TypeError:  # it belongs to a graph
+        return ops.cond(ready, quick, general)
+    except RuntimeError:  # torch.vmap has no conditions
+        return general()
+    return quick() if ready else general()
+
+
+def sine_and_cosine(angle):
+    if BACKEND == "jax":  # `ops.sin` of float64 is float32 there
+        import jax.numpy as jnp
+
+        return jnp.sin(angle), jnp.cos(angle)
+    return ops.sin(angle), ops.cos(angle)
+
+
+def fusion_barrier(x):
+    """Returns `x`; keeps XLA from recomputing it in the loop that broadcasts it.
+
+    XLA moves cheap operations into the loop that uses them, but never a sum.
+    """
+    if BACKEND == "jax":
+        import jax
+
+        return jax.lax.optimization_barrier(x)
+    return ops.sum(ops.stack([x, ops.zeros_like(x)]), axis=0)
+
+
+def has_64_bits():
+    """Whether tensors of 64-bit integers and floats exist."""
+    if BACKEND != "jax":
+        return True
+    import jax
+
+    return bool(jax.config.jax_enable_x64)
