@@ -150,10 +150,7 @@ def in_words(channels, first, second):
         zip(*described, strict=True),
         strict=True,
     ):
-        same = (
-            len(a[0]) == len(b[0])
-            and np.allclose(a[0], b[0], rtol=1e-9, atol=0)
-        )
+        same = len(a[0]) == len(b[0]) and np.allclose(a[0], b[0], rtol=1e-9, atol=0)
         if not same:
             lines.append(f"{part}: {a[1]}, and {b[1]}")
     return lines

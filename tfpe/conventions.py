@@ -30,6 +30,7 @@ class Convention:
         revision: str, the commit or the release of that file.
         reproduces: str, the function or the class that it is.
         beyond: str, what the settings leave out; may be empty.
+        step: int, -1 if its own code lists the positions downwards, else 1.
         framework: str, what the project is written with: "TensorFlow", "Keras",
             "JAX", "PyTorch" or another; may be empty.
     """
@@ -42,6 +43,7 @@ class Convention:
     revision: str
     reproduces: str
     beyond: str = ""
+    step: int = 1
     framework: str = ""
 
     @property
@@ -170,7 +172,8 @@ def _close(name):
     found += [
         known
         for known, entry in CONVENTIONS.items()
-        if len(word) > 3 and _plain(word) in _plain(f"{entry.project} {entry.reproduces}")
+        if len(word) > 3
+        and _plain(word) in _plain(f"{entry.project} {entry.reproduces}")
     ]
     found += difflib.get_close_matches(word, CONVENTIONS)
     # A part of a name is a hint, too: "whispr" for "openai_whisper".

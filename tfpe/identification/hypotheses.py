@@ -6,7 +6,7 @@ hypothesis. It is tried on what the rows say of frequencies and phases.
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,12 +30,25 @@ FEW = 3
 # Beyond these a timescale is an accident.
 SHORTEST, LONGEST = 1e-5, 1e15
 
-NAMED = {}
+NAMED, COUNTED_DOWN = {}, {}
 for _entry in CONVENTIONS.values():
     _key = Settings(**_entry.settings), _entry.axis
-    NAMED.setdefault(_key, []).append(_entry.name)
+    NAMED.setdefault(_key, [])
+    (NAMED if _entry.step == 1 else COUNTED_DOWN).setdefault(_key, []).append(
+        _entry.name
+    )
 # The shortest and longest timescales that somebody has chosen.
 ENDS = list(dict.fromkeys((s.min_timescale, s.max_timescale) for s, _ in NAMED))
+
+
+def names_counted_down(settings):
+    """Returns the conventions of settings wherever their rows start.
+
+    Those whose own code counts down come first.
+    """
+    plain = {k: v for k, v in settings.items() if k not in ("first_position", "axis")}
+    key = replace(Settings(**plain), amplitude=1.0), settings.get("axis", -2)
+    return (*COUNTED_DOWN.get(key, ()), *NAMED.get(key, ()))
 
 
 @dataclass(frozen=True)
@@ -60,7 +73,7 @@ class Order:
     def pairs(self):
         return self.channels // (2 * len(self.axes))
 
-    def measure(self, table):
+    def measure(self, table, shared):
         """Returns the `Waves` of a table in this order, or `None`."""
         place = {entry: channel for channel, entry in enumerate(self.entries)}
         found = []
@@ -69,7 +82,7 @@ class Order:
             line = line.reshape(-1, *line.shape[-2:])[0]
             sine = [place[block, j, 0] for j in range(self.pairs)]
             cosine = [place[block, j, 1] for j in range(self.pairs)]
-            found.append(measure(line, sine, cosine, self.single))
+            found.append(measure(line, sine, cosine, self.single, shared))
         return joined(found)
 
 
@@ -113,15 +126,23 @@ class Found:
         return self.misfits[1] / 2 + 2 * len(self.settings) + math.log(10) * digits
 
 
-def hypotheses(table, first_position=None):
+def hypotheses(table, first_position=None, shared=0.0):
     """Returns a `Found` for each way to say what made a table.
 
     Args:
         table: float64 array `(*lengths, channels)`.
         first_position: the position of row 0, or `None`.
+        shared: as in `measure`.
+
+    Returns:
+        list of `Found`, or `None` if the channels are no pairs that turn evenly.
     """
     *lengths, channels = table.shape
-    measured = [(order, order.measure(table)) for order in orders(channels, lengths)]
+    measured = [
+        (order, order.measure(table, shared)) for order in orders(channels, lengths)
+    ]
+    if not any(waves for _, waves in measured):
+        return None
     # Slow channels look like pairs in any order; the right one leaves least.
     least = min((waves.noise for _, waves in measured if waves), default=0.0)
     trials = []
@@ -239,7 +260,7 @@ class Trial:
 
     def sequence(self):
         """Yields the timescales one by one, if they agree."""
-        if not self.waves.turn() or self.axes > 1:
+        if not self.waves.turn() or self.axes > 1 or self._is_fourier():
             return
         frequency = np.maximum(self.frequency, self.error)
         values = [
@@ -250,6 +271,11 @@ class Trial:
             values.append(fits.single_timescale(self.waves, self.first))
         if self.misfit(np.array(values)) <= self.limit:
             yield self._found(np.array(values), {"spectrum": tuple(values)})
+
+    def _is_fourier(self):
+        """Returns whether the rows are those of a discrete Fourier transform."""
+        turns = self.frequency * (self.waves.rows[-1] + 1) / TURN
+        return self.pairs > 3 and np.abs(turns - np.round(turns)).max() < 1e-3
 
     def _found(self, timescale, spectrum, names=()):
         settings = {**DEFAULT, **self.order.settings, **spectrum}

@@ -315,9 +315,7 @@ def _leaves(node, kind, name="", above=()):
             # The containers of a pickled module, which are no part of a name.
             own = str(key) not in ("_parameters", "_buffers", "_modules")
             parts = [name] if name else []
-            yield from _leaves(
-                value, kind, ".".join(parts + [str(key)] * own), above
-            )
+            yield from _leaves(value, kind, ".".join(parts + [str(key)] * own), above)
     elif isinstance(node, _Inert):
         for value in node.state:
             yield from _leaves(value, kind, name, above)
