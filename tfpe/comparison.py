@@ -1,5 +1,6 @@
 """Whether two signals are equal, a permutation of each other, or different."""
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -187,11 +188,10 @@ def _described(channels, axis=-2, **settings):
 def _shortened(words):
     """Returns words in their order, the repeating parts of it left out."""
     runs = [words[0]]
-    for before, word in zip(words, words[1:], strict=False):
+    for before, word in itertools.pairwise(words):
         if word != before and word not in runs:
             runs.append(word)
-    alternating = len(words) > 2 and words[0] != words[1]
-    if alternating:
+    if len(words) > 2 and words[0] != words[1]:
         period = words.index(words[0], 1) if words[0] in words[1:] else len(words)
         return " ".join([*(words[:period] * 2), "..."])
     return " ".join(f"{run} {run} ..." for run in runs)

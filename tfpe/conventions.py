@@ -149,7 +149,8 @@ def lookup(word):
         matches = [
             lambda e: wanted in map(_plain, re.findall(r"[\w-]+", e.reproduces)),
             lambda e: wanted in map(_plain, (e.name, e.project, *e.project.split("/"))),
-            lambda e: wanted in map(_plain, (e.file, *re.split(r"[/.]", e.file))),
+            lambda e: wanted in map(_plain, (e.file, *re.split(r"/|[.]\w+$", e.file))),
+            lambda e: wanted == _plain(e.file.rpartition("/")[2]),
             lambda e: wanted in _plain(f"{e.name} {e.project} {e.reproduces}"),
         ]
         for match in matches:

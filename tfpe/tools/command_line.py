@@ -21,7 +21,6 @@ from tfpe.conventions import CONVENTIONS, OUTSIDE, convention, lookup
 LENGTHS = {1: (64,), 2: (12, 16), 3: (4, 6, 8)}
 # The bytes of tables from which on progress is shown.
 LARGE = 2**26
-# The frameworks of the conventions by the kind of file.
 MARGIN = "    "
 
 
@@ -141,30 +140,24 @@ def _print_report(told, show_all, first_position):
 
     if told.error:
         click.echo(f"Error: {told.error}", err=True)
-        if not told.names:
+        if not told.sinusoidal and not told.tensors:
             return
-    looked_at = len(told.sinusoidal) + len(told.learned) + len(told.others)
-    click.echo(f"{told.file}: {_summary(told, looked_at)}")
+    count = len(told.sinusoidal)
+    number = f"{count} sinusoidal table" if count else "no sinusoidal table"
+    click.echo(f"{told.file}: {number}{'s' if count > 1 else ''}")
     for table in told.sinusoidal:
         _print_table(table, names_of(table, told.kind))
     if not told.sinusoidal:
         _print_hints(told, first_position)
     for tensor in told.learned:
-        click.echo(f"  {_shown(tensor)}, learned or trained on")
+        click.echo(f"  {_shown(tensor)}: not sinusoidal; learned, by its name")
+    others = told.others + told.rest
     if show_all:
-        for tensor in told.others:
-            click.echo(f"  {_shown(tensor)}, not sinusoidal")
-    rest = told.rest + (0 if show_all else len(told.others))
-    if rest:
-        hint = "" if show_all or not told.others else " (--all lists those like tables)"
-        click.echo(f"  {rest} other tensor{'s' if rest > 1 else ''}{hint}")
-
-
-def _summary(told, looked_at):
-    count = len(told.sinusoidal)
-    if not count:
-        return f"no sinusoidal table among {looked_at} that look like tables"
-    return f"{count} sinusoidal table{'s' if count > 1 else ''}"
+        for tensor in others:
+            click.echo(f"  {_shown(tensor)}: not sinusoidal")
+    elif others:
+        plural = "s" if len(others) > 1 else ""
+        click.echo(f"  {len(others)} other tensor{plural} (--all lists them)")
 
 
 def _shown(tensor):

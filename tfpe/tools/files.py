@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 
 from tfpe.tools import graphs, readers
-from tfpe.tools.tensor import Tensor, Unreadable
+from tfpe.tools.tensor import Tensor, UnreadableError
 
 KINDS = (
     "NumPy (.npy, .npz), safetensors, PyTorch and TorchScript (.pt, .pth, .bin), ONNX, "
@@ -47,23 +47,23 @@ def tensors(path):
         The kind of file, a str, and a dict of `Tensor`s by name.
 
     Raises:
-        Unreadable: if there is no such file, or it is damaged or of another kind, or
+        UnreadableError: if there is no such file, or it is damaged or of another kind, or
             a package is missing. The message is one line.
     """
     path = Path(path)
     kind, read = _kind(path)
     try:
         found = list(read(path))
-    except Unreadable:
+    except UnreadableError:
         raise
     except ImportError as error:
         package = (error.name or "").partition(".")[0]
-        raise Unreadable(
+        raise UnreadableError(
             f"{path} needs the package {package}: pip install {package}"
         ) from error
     # Half a dozen libraries raise what they like at a damaged file.
     except Exception as error:
-        raise Unreadable(f"{path} cannot be read: {_reason(error)}") from error
+        raise UnreadableError(f"{path} cannot be read: {_reason(error)}") from error
     return kind, {tensor.name: tensor for tensor in found}
 
 
@@ -71,10 +71,10 @@ def read(path, tensor):
     """Returns the values of one of the tensors of a file as a NumPy array."""
     try:
         return tensor.read()
-    except Unreadable:
+    except UnreadableError:
         raise
     except Exception as error:
-        raise Unreadable(
+        raise UnreadableError(
             f"{path} cannot be read: {tensor.name}: {_reason(error)}"
         ) from error
 
@@ -96,16 +96,16 @@ def _kind(path):
         return "TensorFlow", readers.checkpoint
     if not path.is_file():
         if path.is_dir():
-            raise Unreadable(
+            raise UnreadableError(
                 f"{path} is a folder, but no SavedModel and no TensorFlow checkpoint. "
                 "Name a file in it."
             )
-        raise Unreadable(f"{path} is neither a file nor a TensorFlow checkpoint.")
+        raise UnreadableError(f"{path} is neither a file nor a TensorFlow checkpoint.")
     try:
         with path.open("rb") as file:
             head = file.read(8)
     except OSError as error:
-        raise Unreadable(f"{path} cannot be read: {error.strerror}") from error
+        raise UnreadableError(f"{path} cannot be read: {error.strerror}") from error
     if head.startswith(b"\x93NUMPY"):
         return "NumPy", readers.npy
     if head == b"\x89HDF\r\n\x1a\n":
@@ -116,7 +116,7 @@ def _kind(path):
         return "PyTorch", readers.old_pytorch
     if path.suffix in SUFFIXES:
         return SUFFIXES[path.suffix]
-    raise Unreadable(
+    raise UnreadableError(
         f"{path} is of a kind that is not read. Those that are: {KINDS}. Of any other, "
         "save the table with `numpy.save`."
     )
@@ -127,13 +127,13 @@ def _archive(path):
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
     except Exception as error:  # a zip that is cut short fails in many ways
-        raise Unreadable(f"{path} cannot be read: {_reason(error)}") from error
+        raise UnreadableError(f"{path} cannot be read: {_reason(error)}") from error
     for end, kind, reader in ARCHIVES:
         if any(name.endswith(end) for name in names):
             return kind, reader
-    raise Unreadable(
+    raise UnreadableError(
         f"{path} is a zip archive, but holds no arrays of NumPy, PyTorch or Keras."
     )
 
 
-__all__ = ["KINDS", "Tensor", "Unreadable", "read", "tensors"]
+__all__ = ["KINDS", "Tensor", "UnreadableError", "read", "tensors"]

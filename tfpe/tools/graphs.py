@@ -9,7 +9,7 @@ import functools
 import numpy as np
 
 from tfpe.tools import readers
-from tfpe.tools.tensor import Tensor, Unreadable, values
+from tfpe.tools.tensor import Tensor, UnreadableError, values
 
 # The messages of TensorFlow's `saved_model.proto` and what lies below it: each field
 # with its number and its type, "*" for repeated ones.
@@ -47,7 +47,7 @@ def onnx(path):
 
     model = onnx.load(path, load_external_data=False)
     if not model.graph.node and not model.graph.initializer:
-        raise Unreadable(f"{path} cannot be read: it holds no graph.")
+        raise UnreadableError(f"{path} cannot be read: it holds no graph.")
     seen = set()
     for where, nodes, initializers in _onnx_graphs(model):
         uses = {}
@@ -103,7 +103,7 @@ def saved_model(path):
     model = _message("SavedModel")()
     model.ParseFromString((path / "saved_model.pb").read_bytes())
     if not model.meta_graphs:
-        raise Unreadable(f"{path} cannot be read: saved_model.pb holds no graph.")
+        raise UnreadableError(f"{path} cannot be read: saved_model.pb holds no graph.")
     for meta in model.meta_graphs:
         yield from _constants(meta.graph)
     prefix = path / "variables" / "variables"
@@ -119,7 +119,7 @@ def tensorflow(path):
     graph = _message("Graph")()
     graph.ParseFromString(path.read_bytes())
     if not graph.node:
-        raise Unreadable(f"{path} cannot be read: it holds no graph.")
+        raise UnreadableError(f"{path} cannot be read: it holds no graph.")
     yield from _constants(graph)
 
 

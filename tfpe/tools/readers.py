@@ -1,14 +1,16 @@
 """Readers of the files that hold arrays by name. Each yields `Tensor`s."""
 
+import contextlib
 import io
 import os
 import pickle
 import struct
+import sys
 import zipfile
 
 import numpy as np
 
-from tfpe.tools.tensor import Tensor, Unreadable, values
+from tfpe.tools.tensor import Tensor, UnreadableError, values
 
 SAFETENSORS = {"BF16": "bfloat16", "F16": "float16", "F32": "float32", "F64": "float64"}
 TORCH = {
@@ -104,7 +106,7 @@ def ctranslate2(path):
         def number(form):
             content = file.read(struct.calcsize(form))
             if len(content) < struct.calcsize(form):
-                raise Unreadable(f"{path} cannot be read: it is cut short.")
+                raise UnreadableError(f"{path} cannot be read: it is cut short.")
             return struct.unpack(form, content)[0]
 
         def text():
@@ -112,7 +114,7 @@ def ctranslate2(path):
 
         version = number("<I")
         if not 4 <= version <= 32:
-            raise Unreadable(
+            raise UnreadableError(
                 f"{path} is no model.bin of CTranslate2 and no PyTorch archive. A "
                 "pickle is never read: save the table with `numpy.save`."
             )
@@ -123,7 +125,7 @@ def ctranslate2(path):
             kind, length = number("<B"), number("<I")
             begin = file.tell()
             if begin + length > size:
-                raise Unreadable(f"{path} cannot be read: it is cut short.")
+                raise UnreadableError(f"{path} cannot be read: it is cut short.")
             dtype = CTRANSLATE2[kind]
 
             def read(begin=begin, length=length, dtype=dtype, shape=shape):
@@ -135,9 +137,23 @@ def ctranslate2(path):
             file.seek(begin + length)
 
 
+@contextlib.contextmanager
+def _quietly():
+    """Keeps the log of TensorFlow's C++ code, which knows no other way, off stderr."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
 def checkpoint(path):
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    import tensorflow as tf
+    with _quietly():
+        import tensorflow as tf
 
     if (path / "checkpoint").is_file():
         prefix = tf.train.latest_checkpoint(path)
@@ -147,7 +163,7 @@ def checkpoint(path):
         reader = tf.train.load_checkpoint(prefix)
     except (tf.errors.OpError, ValueError, TypeError) as error:
         words = getattr(error, "message", str(error))
-        raise Unreadable(f"{path} cannot be read: {words}") from error
+        raise UnreadableError(f"{path} cannot be read: {words}") from error
     dtypes = reader.get_variable_to_dtype_map()
     for name, shape in sorted(reader.get_variable_to_shape_map().items()):
 
@@ -163,14 +179,14 @@ def old_pytorch(path):
     try:
         import torch
     except ImportError as error:
-        raise Unreadable(
+        raise UnreadableError(
             f"{path} is in the format of PyTorch before 1.6, which needs PyTorch "
             "itself: pip install torch"
         ) from error
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        raise Unreadable(
+        raise UnreadableError(
             f"{path} is no PyTorch archive, or holds more than tensors. Such pickles "
             "are never read: save the table with `numpy.save` or safetensors."
         ) from error
@@ -259,6 +275,9 @@ class _Inert:
         inert.state = list(arguments)
         return inert
 
+    def __call__(self, *arguments, **_):
+        return _Inert(*arguments)
+
     def __setstate__(self, state):
         self.state.append(state)
 
@@ -270,6 +289,10 @@ class _Inert:
 
     def extend(self, values):
         self.state.extend(values)
+
+
+class _Dict(dict):
+    """Stands for an ordered dict, which may have attributes, too."""
 
 
 class _Kind:
@@ -290,7 +313,7 @@ class _Pickle(pickle.Unpickler):
         if name.endswith("Storage") and module in ("torch", "torch.storage"):
             return _Kind(name, self.folder)
         if (module, name) == ("collections", "OrderedDict"):
-            return dict
+            return _Dict
         if name in ("_rebuild_tensor", "_rebuild_tensor_v2"):
             return lambda storage, offset, shape, stride, *_: _TorchTensor(
                 storage, offset, shape, stride

@@ -12,6 +12,17 @@ from tfpe.tools import files
 
 # A word of the name of a table of positions.
 POSITION = re.compile(r"(^|[^a-z])(pos|pe|wpe|position|positional|positions)([^a-z]|$)")
+# Tables of more numbers are looked at only if their first rows are sinusoidal.
+LARGE, FIRST_ROWS = 2**24, 256
+# The frameworks whose conventions come first for a kind of file.
+FRAMEWORKS = {
+    "CTranslate2": ["CTranslate2", "PyTorch"],
+    "Keras": ["Keras", "TensorFlow"],
+    "ONNX": ["PyTorch"],
+    "PyTorch": ["PyTorch"],
+    "TensorFlow": ["TensorFlow", "Keras"],
+    "safetensors": ["PyTorch"],
+}
 TENSOR2TENSOR = re.compile(r"(^|/)(symbol_modality_\d+_|body/\w*(en|de)coder/layer_)")
 
 
@@ -42,8 +53,7 @@ class Report:
         sinusoidal: list of `Table`s.
         learned: list of `Tensor`s that are tables of positions by their names.
         others: list of the other `Tensor`s that look like tables.
-        rest: int, how many tensors do not.
-        names: the names of all tensors.
+        rest: list of the `Tensor`s that do not.
         error: str, why it could not be read, or a part of it; may be empty.
     """
 
@@ -52,14 +62,18 @@ class Report:
     sinusoidal: list[Table] = field(default_factory=list)
     learned: list[files.Tensor] = field(default_factory=list)
     others: list[files.Tensor] = field(default_factory=list)
-    rest: int = 0
-    names: list[str] = field(default_factory=list)
+    rest: list[files.Tensor] = field(default_factory=list)
     error: str = ""
+
+    @property
+    def tensors(self):
+        """All tensors but the sinusoidal tables."""
+        return [*self.learned, *self.others, *self.rest]
 
     @property
     def of_tensor2tensor(self):
         """Whether it is a checkpoint of a model of tensor2tensor."""
-        return any(TENSOR2TENSOR.search(name) for name in self.names)
+        return any(TENSOR2TENSOR.search(tensor.name) for tensor in self.tensors)
 
 
 def report(path, first_position=None, name=None, progress=iter):
@@ -74,23 +88,22 @@ def report(path, first_position=None, name=None, progress=iter):
     told = Report(str(path))
     try:
         told.kind, tensors = files.tensors(path)
-    except files.Unreadable as error:
+    except files.UnreadableError as error:
         told.error = str(error)
         return told
-    told.names = list(tensors)
     if name is not None:
         if name not in tensors:
             told.error = f"{path} has no tensor {name}. It has: {_some(tensors)}"
             return told
         tensors = {name: tensors[name]}
     tables = [t for t in tensors.values() if t.is_table or t.name == name]
-    told.rest = len(tensors) - len(tables)
+    told.rest = [t for t in tensors.values() if t not in tables]
     known = {}
     for tensor in progress(tables):
         try:
             _look_at(tensor, told, known, first_position)
-        except ValueError as error:  # files.Unreadable among them
-            if name is not None or isinstance(error, files.Unreadable):
+        except ValueError as error:  # files.UnreadableError among them
+            if name is not None or isinstance(error, files.UnreadableError):
                 told.error = str(error)
             else:
                 told.others.append(tensor)  # not finite
@@ -104,6 +117,9 @@ def _some(tensors):
 
 def _look_at(tensor, told, known, first_position):
     values = np.squeeze(files.read(told.file, tensor))
+    if values.size > LARGE and not identify(values[:FIRST_ROWS]).sinusoidal:
+        told.others.append(tensor)  # an embedding of words, most likely
+        return
     key = (values.shape, tensor.dtype, hashlib.sha256(values.tobytes()).digest())
     if key in known:
         known[key].names.append(tensor.name)
@@ -120,8 +136,13 @@ def _look_at(tensor, told, known, first_position):
 
 def conventions(table, kind):
     """Returns the names of a table's conventions, those of its own framework first."""
-    names = table.found.names
-    return sorted(names, key=lambda name: CONVENTIONS[name].framework != kind)
+    first = FRAMEWORKS.get(kind, [])
+
+    def rank(name):
+        framework = CONVENTIONS[name].framework
+        return first.index(framework) if framework in first else len(first)
+
+    return sorted(table.found.names, key=rank)
 
 
 def as_json(told):
@@ -154,5 +175,5 @@ def as_json(told):
         ],
         "learned_by_name": [plain(tensor) for tensor in told.learned],
         "other_tables": [plain(tensor) for tensor in told.others],
-        "other_tensors": told.rest,
+        "other_tensors": [plain(tensor) for tensor in told.rest],
     }

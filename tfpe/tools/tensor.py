@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 
-class Unreadable(ValueError):
+class UnreadableError(ValueError):
     """A file that cannot be read, and why, in one line."""
 
 
