@@ -108,6 +108,11 @@ def test_views_of_a_storage_are_read_as_views(tmp_path):
         np.testing.assert_array_equal(actual, expected.numpy())
 
 
+def read_all(path):
+    for tensor in files.tensors(path)[1].values():
+        files.read(path, tensor)
+
+
 class Bomb:
     """What fails the test as soon as it is unpickled."""
 
@@ -171,8 +176,7 @@ def test_a_damaged_file_is_one_line(tmp_path, save, change):
     path = save(tmp_path)
     damaged(path, CHANGES[change])
     with pytest.raises(files.UnreadableError) as error:
-        for tensor in files.tensors(path)[1].values():
-            files.read(path, tensor)
+        read_all(path)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
 

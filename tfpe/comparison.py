@@ -153,7 +153,8 @@ def in_words(channels, first, second):
     ):
         same = len(a[0]) == len(b[0]) and np.allclose(a[0], b[0], rtol=1e-9, atol=0)
         if not same:
-            lines.append(f"{part}: {a[1]}, and {b[1]}")
+            unit = "timescales " if part == "spacing" else ""
+            lines.append(f"{part}: {unit}{a[1]}, and {b[1]}")
     return lines
 
 
@@ -176,7 +177,7 @@ def _described(channels, axis=-2, **settings):
         words = [
             f"{w}({names[axes[a]]})" for w, a in zip(words, order.axis, strict=True)
         ]
-    ends = f"timescales from {timescale.min():.6g} to {timescale.max():.6g}"
+    ends = f"from {timescale.min():.6g} to {timescale.max():.6g}"
     return (
         (place, _shortened(words)),
         (timescale, ends),

@@ -148,9 +148,8 @@ def lookup(word):
     if wanted:
         matches = [
             lambda e: wanted in map(_plain, re.findall(r"[\w-]+", e.reproduces)),
-            lambda e: wanted in map(_plain, (e.name, e.project, *e.project.split("/"))),
-            lambda e: wanted in map(_plain, (e.file, *re.split(r"/|[.]\w+$", e.file))),
-            lambda e: wanted == _plain(e.file.rpartition("/")[2]),
+            lambda e: wanted in map(_plain, _names_of(e)),
+            lambda e: wanted in map(_plain, re.split(r"/|[.]\w+$", e.file)),
             lambda e: wanted in _plain(f"{e.name} {e.project} {e.reproduces}"),
         ]
         for match in matches:
@@ -158,6 +157,11 @@ def lookup(word):
             if found:
                 return found
     return [convention(word)]
+
+
+def _names_of(entry):
+    project, file = entry.project, entry.file
+    return entry.name, project, *project.split("/"), file, file.rpartition("/")[2]
 
 
 def _plain(word):

@@ -24,7 +24,7 @@ LARGE = 2**26
 MARGIN = "    "
 
 
-class Refused(click.ClickException):
+class RefusedError(click.ClickException):
     """What was asked for cannot be done."""
 
     exit_code = 2
@@ -102,7 +102,10 @@ def identify(files, show_all, as_json, name, first_position):
 
     reports = []
     for file in files:
-        told = report.report(file, first_position, name, _progress)
+        try:
+            told = report.report(file, first_position, name, _progress)
+        except ValueError as error:
+            raise RefusedError(str(error)) from error
         reports.append(told)
         if not as_json:
             _print_report(told, show_all, first_position)
@@ -173,7 +176,8 @@ def _print_table(table, names):
         click.echo(_wrap("where     ", table.tensor.use))
     click.echo(f"{MARGIN}layer     {call(found.settings)}")
     if found.step == -1:
-        text = "counted down, from the first position on: give `positions`"
+        (length,) = (n for n in table.tensor.shape[:-1] if n != 1)
+        text = f"counted down: call it with positions=-np.arange({length})"
         click.echo(_wrap("rows      ", text))
     click.echo(_wrap("names     ", ", ".join(names) or "none"))
     click.echo(f"{MARGIN}residual  {found.residual:.1e}, root mean square")
@@ -272,7 +276,7 @@ def plot(names, length, channels, output):
     try:
         _draw([convention(name) for name in names], length, channels, output)
     except (ImportError, OSError, ValueError) as error:
-        raise Refused(str(error)) from error
+        raise RefusedError(str(error)) from error
     click.echo(f"drawn in {output}")
 
 
@@ -314,7 +318,7 @@ def conventions(name):
     try:
         found = lookup(name)
     except ValueError as error:
-        raise Refused(str(error)) from error
+        raise RefusedError(str(error)) from error
     for entry in found if len(found) <= 3 else []:
         _print_convention(entry, heading=entry.name != name)
     if len(found) > 3:

@@ -47,8 +47,8 @@ def tensors(path):
         The kind of file, a str, and a dict of `Tensor`s by name.
 
     Raises:
-        UnreadableError: if there is no such file, or it is damaged or of another kind, or
-            a package is missing. The message is one line.
+        UnreadableError: if there is no such file, or it is damaged or of another
+            kind, or a package is missing. The message is one line.
     """
     path = Path(path)
     kind, read = _kind(path)

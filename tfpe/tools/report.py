@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tfpe._arguments import as_first_position
 from tfpe.conventions import CONVENTIONS
 from tfpe.identification import Identification, identify
 from tfpe.tools import files
@@ -86,6 +87,8 @@ def report(path, first_position=None, name=None, progress=iter):
         progress: a function from the list of tensors to an iterator over them.
     """
     told = Report(str(path))
+    if first_position is not None:
+        first_position = as_first_position(first_position)
     try:
         told.kind, tensors = files.tensors(path)
     except files.UnreadableError as error:
@@ -102,11 +105,12 @@ def report(path, first_position=None, name=None, progress=iter):
     for tensor in progress(tables):
         try:
             _look_at(tensor, told, known, first_position)
-        except ValueError as error:  # files.UnreadableError among them
-            if name is not None or isinstance(error, files.UnreadableError):
+        except files.UnreadableError as error:
+            told.error = str(error)
+        except ValueError as error:  # not finite
+            told.others.append(tensor)
+            if name is not None:
                 told.error = str(error)
-            else:
-                told.others.append(tensor)  # not finite
     return told
 
 
