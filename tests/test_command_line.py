@@ -296,7 +296,7 @@ def test_conventions_lists_all_of_them(run):
     code, said = run("conventions")
     assert code == 0
     assert set(tfpe.CONVENTIONS) <= set(said.replace(",", "").split())
-    assert "Outside: nerf" in said
+    assert "Not covered: nerf" in said
 
 
 def test_conventions_says_what_is_known_of_one(run):
@@ -304,13 +304,13 @@ def test_conventions_says_what_is_known_of_one(run):
     assert code == 0
     assert "facebookresearch/fairseq" in said
     assert "(layout='concatenated', first_position=2)" in said
-    assert "beyond A `padding_idx` other than 1" in said
+    assert "not covered A `padding_idx` other than 1" in said
 
 
 def test_conventions_says_why_one_is_outside(run):
     code, said = run("conventions", "nerf")
     assert code == 0
-    assert "outside Its channels hold the coordinates" in said
+    assert "not covered Its channels hold the coordinates" in said
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_conventions_says_why_one_is_outside(run):
         ("distilbert", "transformers_distilbert project huggingface/transformers"),
         ("add_timing_signal_1d", "tensor2tensor project tensorflow/tensor2tensor"),
         ("SinePositionEncoding", "keras_hub project keras-team/keras-hub"),
-        ("rope", "outside Rotary embeddings (RoPE) add nothing"),
+        ("rope", "not covered Rotary embeddings (RoPE) add nothing"),
         ("sine_position_encoding.py", "keras_hub project keras-team/keras-hub"),
         ("google/flax", "flax_nlp_seq project google/flax"),
         ("PositionalEncoding", "conventions match 'PositionalEncoding':"),

@@ -335,7 +335,7 @@ def _list_conventions():
         groups.setdefault(layer, []).append(entry.name)
     for layer, names in groups.items():
         click.echo(f"{layer}\n{_wrap('', ', '.join(names))}")
-    click.echo(_wrap("Outside: ", ", ".join(OUTSIDE), margin=""))
+    click.echo(_wrap("Not covered: ", ", ".join(OUTSIDE), margin=""))
 
 
 def _print_convention(entry, heading):
@@ -345,12 +345,12 @@ def _print_convention(entry, heading):
     rows = [("project", entry.project), ("file", entry.file)]
     rows.append(("revision", entry.revision))
     if entry.name in OUTSIDE:
-        rows.append(("outside", entry.reason))
+        rows.append(("not covered", entry.reason))
     else:
         rows.append(("layer", call(entry.settings, entry.axis)))
         rows.append(("reproduces", entry.reproduces))
         if entry.beyond:
-            rows.append(("beyond", entry.beyond))
+            rows.append(("not covered", entry.beyond))
     for head, text in rows:
         if head in ("layer", "file"):
             click.echo(f"{margin}{head:12}{text}")
