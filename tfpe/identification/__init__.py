@@ -6,7 +6,6 @@ tries the table as a sequence, counted up and counted down, and as a flattened g
 and compares the table with what the settings rebuild.
 """
 
-import itertools
 import math
 from dataclasses import dataclass, replace
 
@@ -16,6 +15,7 @@ from tfpe._arguments import as_first_position
 from tfpe._settings import Settings
 from tfpe.conventions import CONVENTIONS
 from tfpe.identification.fits import MUCH, roundest
+from tfpe.identification.grids import folded
 from tfpe.identification.hypotheses import (
     Found,
     hypotheses,
@@ -28,12 +28,10 @@ from tfpe.table import signal_rows
 BLOCK = 1024
 # Numbers at either end of a table that tell which candidates are as good.
 SAMPLE = 2**19
-# The channels that are looked at before all of them.
-FEW_CHANNELS = 32
+# Rows that tell whether any channels are a pair.
+FEW_ROWS = 64
 # Tables beyond this range are scaled, so that squares stay in float64.
 SMALL, LARGE = 2.0**-300, 2.0**300
-# The rows that are still taken for a flattened grid.
-LARGEST_GRID = 2**14
 
 
 @dataclass(frozen=True)
@@ -121,14 +119,17 @@ def identify(table, *, first_position=None):
     >>> found.names[:2]
     ('fairseq', 'transformers_fsmt')
     """
-    table, scale = _scaled(_as_table(table))
+    table = _as_table(table)
     if first_position is not None:
         first_position = as_first_position(first_position)
+    if not _has_a_pair(table):
+        return Identification(False, None, _root_mean_square(table), (), ())
+    table, scale = _scaled(table.astype("float64"))
     found = _sequence(table, first_position)
-    for grid in [] if found else _folded(table):
+    for grid in [] if found else folded(table):
         found = found or _agreeing(grid, first_position)
     if not found:
-        residual = scale * float(np.sqrt(np.mean(table**2)))
+        residual = scale * _root_mean_square(table)
         return Identification(False, None, residual, (), ())
     names = {name for f in found.fits for name in f.names}
     candidates = {f.key: _rescaled(f.settings, scale) for f in found.fits}
@@ -200,41 +201,6 @@ def _agreeing(table, first_position, shared=0.0):
     return bool(found) and _Agreeing(found, table)
 
 
-def _folded(table):
-    """Yields the grids whose positions may stand one after the other in a table."""
-    # Rows of zeros in front of a grid are those of class tokens.
-    rows = table[table.any(axis=-1).argmax() :] if table.ndim == 2 else table[:0]
-    if len(rows) > LARGEST_GRID:
-        return
-    few = rows[:, :: max(1, rows.shape[1] // FEW_CHANNELS)]
-    for axes in 2, 3:
-        for lengths in _factors(len(rows), axes):
-            if all(_is_grid(r.reshape(*lengths, -1)) for r in (few, rows)):
-                yield rows.reshape(*lengths, -1)
-
-
-def _factors(number, count):
-    """Yields each way to write a number as a product of factors of 5 and more."""
-    if count == 1:
-        yield (number,)
-        return
-    for factor in range(5, number // 5 ** (count - 1) + 1):
-        if number % factor == 0:
-            yield from (
-                (factor, *rest) for rest in _factors(number // factor, count - 1)
-            )
-
-
-def _is_grid(grid):
-    """Returns whether each channel is the same along all axes but one."""
-    axes = range(grid.ndim - 1)
-    limit = LARGEST_NOISE * np.abs(grid).max()
-    same = np.zeros(grid.shape[-1], bool)
-    for others in itertools.combinations(axes, len(axes) - 1):
-        same |= grid.std(axis=others).reshape(-1, grid.shape[-1]).max(axis=0) <= limit
-    return same.all()
-
-
 def _as_table(table):
     """Returns a table in float64, without axes of size 1; refuses what is none."""
     try:
@@ -257,13 +223,40 @@ def _as_table(table):
             "axis of a grid, with at least 8 rows along each and 2 channels. "
             f"Received: table.shape={shape}"
         )
-    table = table.astype("float64")
+    if table.dtype.kind != "f" or table.dtype.itemsize < 4:
+        table = table.astype("float64")  # bfloat16, among others
     if not np.isfinite(table).all():
         raise ValueError(
             "`table` must be finite. Received: NaN or infinity in "
             f"{np.count_nonzero(~np.isfinite(table).all(axis=-1))} of its rows"
         )
     return table
+
+
+def _has_a_pair(table):
+    """Returns whether some channel may be the other half of the first one.
+
+    The first channel is a sine or a cosine in every layout. So this tells most learned
+    tables, at the cost of a few rows.
+    """
+    rows = table.reshape(-1, table.shape[-1])
+    rows = rows[np.flatnonzero(rows[:BLOCK].any(axis=1))[:FEW_ROWS]]
+    if not len(rows):
+        return False
+    rows = rows / np.abs(rows).max()
+    squares = np.square(rows[:, :1].astype("float64")) + np.square(rows[:, 1:])
+    return bool(np.any(squares.std(axis=0) <= 8 * LARGEST_NOISE * squares.mean(axis=0)))
+
+
+def _root_mean_square(table):
+    """Returns the root mean square of a table, without a copy of all of it."""
+    largest = float(np.abs(table).max()) or 1.0
+    rows = table.reshape(-1, table.shape[-1])
+    squares = 0.0
+    for start in range(0, len(rows), BLOCK):
+        block = rows[start : start + BLOCK].astype("float64").ravel() / largest
+        squares += block @ block
+    return largest * float(np.sqrt(squares / table.size))
 
 
 def _scaled(table):

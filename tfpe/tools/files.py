@@ -1,12 +1,13 @@
 """The tensors in a model file of any kind. Nothing is unpickled, no code is run.
 
-This module tells the kinds of files apart; `readers` and `graphs` read them.
+This module tells the kinds of files apart; `readers`, `pytorch` and `graphs` read
+them.
 """
 
 import zipfile
 from pathlib import Path
 
-from tfpe.tools import graphs, readers
+from tfpe.tools import graphs, pytorch, readers
 from tfpe.tools.tensor import Tensor, UnreadableError
 
 KINDS = (
@@ -17,7 +18,7 @@ KINDS = (
 # What a zip archive of each kind holds.
 ARCHIVES = (
     (".npy", "NumPy", readers.npz),
-    ("data.pkl", "PyTorch", readers.pytorch),
+    ("data.pkl", "PyTorch", pytorch.archive),
     ("model.weights.h5", "Keras", readers.keras),
 )
 SUFFIXES = {
@@ -29,9 +30,9 @@ SUFFIXES = {
     ".keras": ("Keras", readers.keras),
     ".h5": ("Keras", readers.hdf5),
     ".hdf5": ("Keras", readers.hdf5),
-    ".pt": ("PyTorch", readers.old_pytorch),
-    ".pth": ("PyTorch", readers.old_pytorch),
-    ".ckpt": ("PyTorch", readers.old_pytorch),
+    ".pt": ("PyTorch", pytorch.old_file),
+    ".pth": ("PyTorch", pytorch.old_file),
+    ".ckpt": ("PyTorch", pytorch.old_file),
     ".bin": ("CTranslate2", readers.ctranslate2),
 }
 
@@ -113,7 +114,7 @@ def _kind(path):
     if head.startswith(b"PK"):
         return _archive(path)
     if head.startswith(b"\x80") and path.suffix == ".bin":
-        return "PyTorch", readers.old_pytorch
+        return "PyTorch", pytorch.old_file
     if path.suffix in SUFFIXES:
         return SUFFIXES[path.suffix]
     raise UnreadableError(

@@ -1,6 +1,5 @@
 """What a file adds: its tables, which of them are sinusoidal, in words or as JSON."""
 
-import hashlib
 import re
 from dataclasses import dataclass, field
 
@@ -35,12 +34,14 @@ class Table:
         names: the names of the tensors.
         tensor: the first of them.
         found: what `identify` says.
+        conventions: its names, those of the file's own framework first.
         rows_of_zeros: the first rows that are zero.
     """
 
     names: list[str]
     tensor: files.Tensor
     found: Identification
+    conventions: list[str]
     rows_of_zeros: list[int]
 
 
@@ -101,7 +102,7 @@ def report(path, first_position=None, name=None, progress=iter):
         tensors = {name: tensors[name]}
     tables = [t for t in tensors.values() if t.is_table or t.name == name]
     told.rest = [t for t in tensors.values() if t not in tables]
-    known = {}
+    known = []
     for tensor in progress(tables):
         try:
             _look_at(tensor, told, known, first_position)
@@ -124,29 +125,30 @@ def _look_at(tensor, told, known, first_position):
     if values.size > LARGE and not identify(values[:FIRST_ROWS]).sinusoidal:
         told.others.append(tensor)  # an embedding of words, most likely
         return
-    key = (values.shape, tensor.dtype, hashlib.sha256(values.tobytes()).digest())
-    if key in known:
-        known[key].names.append(tensor.name)
-        return
+    for table, same in known:
+        if table.tensor.dtype == tensor.dtype and np.array_equal(values, same):
+            table.names.append(tensor.name)
+            return
     found = identify(values, first_position=first_position)
     if not found.sinusoidal:
         by_name = POSITION.search(tensor.name.lower().replace("_", " "))
         (told.learned if by_name else told.others).append(tensor)
         return
     zeros = np.flatnonzero(~values.any(axis=-1)).tolist() if values.ndim == 2 else []
-    known[key] = Table([tensor.name], tensor, found, zeros)
-    told.sinusoidal.append(known[key])
+    names = _ranked(found.names, told.kind)
+    table = Table([tensor.name], tensor, found, names, zeros)
+    known.append((table, values))
+    told.sinusoidal.append(table)
 
 
-def conventions(table, kind):
-    """Returns the names of a table's conventions, those of its own framework first."""
+def _ranked(names, kind):
     first = FRAMEWORKS.get(kind, [])
 
     def rank(name):
         framework = CONVENTIONS[name].framework
         return first.index(framework) if framework in first else len(first)
 
-    return sorted(table.found.names, key=rank)
+    return sorted(names, key=rank)
 
 
 def as_json(told):
@@ -171,7 +173,7 @@ def as_json(told):
                 "settings": table.found.settings,
                 "step": table.found.step,
                 "residual": table.found.residual,
-                "conventions": conventions(table, told.kind),
+                "conventions": table.conventions,
                 "candidates": list(table.found.candidates),
                 "rows_of_zeros": table.rows_of_zeros,
             }
