@@ -176,6 +176,16 @@ def either(ready, quick, general):
     return quick() if ready else general()
 
 
+def visible(x):
+    """Returns the values of a tensor as an array, or `None` if a trace hides them."""
+    try:
+        if BACKEND == "torch" and ops.is_tensor(x):
+            return x.detach().cpu().numpy()
+        return ops.convert_to_numpy(x)
+    except Exception:  # each backend has its own error
+        return None
+
+
 def slices_are_cheap():
     """Whether an eager slice costs the same for every start; JAX compiles each."""
     return BACKEND != "jax"

@@ -50,11 +50,6 @@ def parts_of_integers(signed, unsigned=False, steps=None):
         total = low + steps
         low = total % 2**LOW
         upper = upper + ops.cast((total - low) // 2**LOW, upper.dtype)
-    return parts_of_blocks(low, upper, wide)
-
-
-def parts_of_blocks(low, upper, wide):
-    """Returns the `Parts` of `low + 2**8 * upper`."""
     if not wide:
         return Parts(low, upper)
     middle = _modulo(upper, 2**MIDDLE)

@@ -28,6 +28,8 @@ from tfpe._backends import (
     mode,
     sine_and_cosine,
     slices_are_cheap,
+    untraced,
+    visible,
 )
 from tfpe._channel_order import ChannelOrder
 from tfpe._digits import (
@@ -35,7 +37,6 @@ from tfpe._digits import (
     LOW,
     MIDDLE,
     digits,
-    parts_of_blocks,
     parts_of_floats,
     parts_of_integers,
 )
@@ -133,7 +134,8 @@ class Sinusoids:
             return ops.zeros((length, self.channels), self.dtype)
         running = mode()
         if running == "eager" and not isinstance(start, int) and slices_are_cheap():
-            start = int(ops.convert_to_numpy(start))
+            seen = visible(start)
+            start = start if seen is None else int(seen)
         if not isinstance(start, int) or is_symbolic_size(length):
             # XLA recompiles a slice for every start value; a gather it compiles once.
             steps = ops.arange(length, dtype="int32")
@@ -169,14 +171,14 @@ class Sinusoids:
         if running in ("compiled", "exported"):
             return far()
         # Eager values are looked at on the host, which takes no time there.
-        given, math = signed, ops
-        if running == "eager":
-            given, math = ops.convert_to_numpy(signed), np
-            steps_given = None if steps is None else ops.convert_to_numpy(steps)
+        given = visible(signed) if running == "eager" else None
+        math = ops if given is None else np
+        if given is None:
+            given, more = signed, 0 if steps is None else ops.cast(steps, signed.dtype)
         else:
-            steps_given = None if steps is None else ops.cast(steps, given.dtype)
+            more = 0 if steps is None else visible(steps)
         # Where this sum wraps, the first term is not among the leading rows.
-        last = given if steps is None else given + steps_given
+        last = given + more
         low = math.min(given, initial=0)
         high = math.maximum(math.max(given, initial=0), math.max(last, initial=0))
         narrow = math.logical_and(
@@ -218,22 +220,14 @@ class Sinusoids:
         bits = SMALL if mode() == "exported" else QUICK
         # XLA gathers whole rows fast, but puts pairs in order slowly.
         by_channel = mode() == "compiled"
-        rest = []
-        if parts.top is not None:
-            rest.append(self._waves("top", parts.top, bits, by_channel))
-        if parts.fraction is not None:
-            rest.append(self._waves_of_fraction(parts.fraction, bits, by_channel))
+        upper = self._upper_waves(parts, bits, by_channel)
+        lowest = {"low": bits["low"][:1]}
+        digit = parts.low % 2 ** lowest["low"][0]
+        low = self._waves("low", digit, lowest, by_channel)
         if by_channel:
-            low = self._waves("low", parts.low, bits, by_channel=True)
-            waves = self._waves("middle", parts.middle, bits, by_channel=True)
-            for other in rest:
-                waves = _of_sum(waves, other)
-            signal = self._placed(_sine_of_sum(low, waves), axis)
+            signal = self._placed(_sine_of_sum(low, upper), axis)
         else:
-            waves = self._waves("low", parts.low, bits)
-            rest.insert(0, self._waves("middle", parts.middle, bits))
-            waves = functools.reduce(_of_sum, [waves, *rest])
-            signal = self._orders[axis].of_waves(*waves)
+            signal = self._orders[axis].of_waves(*_of_sum(low, upper))
         return ops.cast(signal, self.dtype)
 
     def _waves_of_fraction(self, fraction, bits, by_channel):
@@ -253,35 +247,40 @@ class Sinusoids:
         return _of_sum(waves, sine_and_cosine(angle))
 
     def _blocks(self, start, length, axis, bits):
-        """Blocks of 256 steps, which differ in the upper digits alone."""
-        first, skipped = start // BLOCK, start % BLOCK
-        wide = not INT32_MIN <= start <= INT32_MAX
-        blocks = (length + skipped + BLOCK - 1) // BLOCK
-        number = ops.arange(blocks, dtype="int32")
-        if wide:
-            number = ops.cast(number, "int64") + ops.convert_to_tensor(first, "int64")
-        else:
-            number = number + first
-        parts = parts_of_blocks(None, number, wide)
+        """Blocks of steps, which differ in the upper digits alone."""
+        rows = 2 ** bits["low"][0]
+        skipped = start % rows
+        blocks = (length + skipped + rows - 1) // rows
+        first = rows * ops.arange(blocks, dtype="int32")
+        parts = parts_of_integers(as_tensor(start - skipped), steps=first)
         by_channel = mode() == "compiled"
-        outer = self._waves("middle", parts.middle, bits, by_channel)
-        if wide:
-            outer = _of_sum(outer, self._waves("top", parts.top, bits, by_channel))
+        outer = self._upper_waves(parts, bits, by_channel)
+        inner = self._digit(0, np.arange(rows), by_channel)
         if by_channel:
-            inner = [table[:BLOCK] for table in self._digit(0, np.arange(BLOCK), True)]
+            inner = [table[:rows] for table in inner]
         else:
-            low = ops.arange(BLOCK, dtype="int32")
-            sine, cosine = self._waves("low", low, bits)
+            sine, cosine = inner
             inner = self._ordered(sine, cosine), self._ordered(cosine, -sine)
             outer = [self._ordered(wave, wave) for wave in outer]
         # sin(a + b) = sin a cos b + cos a sin b, with b the same all over a block.
         outer = [fusion_barrier(wave)[:, None] for wave in outer]
         signal = ops.reshape(_sine_of_sum(inner, outer), (-1, inner[0].shape[-1]))
-        if not (isinstance(length, int) and skipped == 0 and length % BLOCK == 0):
+        if not (isinstance(length, int) and skipped == 0 and length % rows == 0):
             signal = signal[skipped : skipped + length]
         return self._placed(ops.cast(signal, self.dtype), axis)
 
-    def _waves(self, part, number, bits, by_channel=False):
+    def _upper_waves(self, parts, bits, by_channel):
+        """Returns `_waves` of all digits but the lowest."""
+        waves = [self._waves("middle", parts.middle, bits, by_channel)]
+        if len(bits["low"]) > 1:
+            waves.append(self._waves("low", parts.low, bits, by_channel, skip=1))
+        if parts.top is not None:
+            waves.append(self._waves("top", parts.top, bits, by_channel))
+        if parts.fraction is not None:
+            waves.append(self._waves_of_fraction(parts.fraction, bits, by_channel))
+        return functools.reduce(_of_sum, waves)
+
+    def _waves(self, part, number, bits, by_channel=False, skip=0):
         """Returns sine and cosine of a part of a position.
 
         They have an entry for each pair, or, for the channels of a block in order,
@@ -291,16 +290,15 @@ class Sinusoids:
         rows = digits(number, bits, signed=part != "low")
         exponents = np.cumsum((EXPONENT[part], *bits[:-1])).tolist()
         waves = []
-        for row, exponent, count in zip(rows, exponents, bits, strict=True):
-            first = -(2**count) if part != "low" and row is rows[-1] else 0
-            steps = np.arange(first, 2**count + 1)
+        for index, row in list(enumerate(rows))[skip:]:
+            count = bits[index]
+            signed = part != "low" and index == len(bits) - 1
+            steps = np.arange(-(2**count) * signed, 2**count + signed)
             # Wide tables are kept of the parts that all positions have.
             kept = by_channel and part in ("low", "middle")
-            tables = self._digit(exponent, steps, kept)
+            tables = self._digit(exponents[index], steps, kept)
             if by_channel and not kept:
-                tables = [
-                    fusion_barrier(self._ordered(table, table)) for table in tables
-                ]
+                tables = [fusion_barrier(self._ordered(t, t)) for t in tables]
             waves.append([ops.take(table, row, axis=0) for table in tables])
         return functools.reduce(_of_sum, waves)
 
@@ -377,6 +375,7 @@ class Sinusoids:
 _shared = weakref.WeakValueDictionary()
 
 
+@untraced
 def sinusoids(channels, axes, settings, dtype):
     """Returns the `Sinusoids` of these arguments, one for all who hold them."""
     key = channels, axes, settings, dtype
@@ -387,7 +386,8 @@ def sinusoids(channels, axes, settings, dtype):
 
 
 # Functions have no place of their own for tables.
-recent_sinusoids = functools.lru_cache(maxsize=4)(sinusoids)
+kept_sinusoids = functools.lru_cache(maxsize=4)(sinusoids)
+recent_sinusoids = untraced(kept_sinusoids)
 
 
 def _of_sum(a, b):
