@@ -59,7 +59,7 @@ def added(name, positions, channels, **overrides):
     if len(positions) == 1:
         (positions,) = positions
     inputs = np.ones((1, len(np.atleast_2d(positions)[0]), channels))
-    return ops.convert_to_numpy(layer(inputs, positions=positions) - inputs)[0]
+    return (ops.convert_to_numpy(layer(inputs, positions=positions)) - inputs)[0]
 
 
 def test_each_convention_has_an_example_and_each_example_a_convention():
