@@ -1,6 +1,7 @@
 """What the accuracy contract promises, and the helpers that hold `tfpe` to it."""
 
 import itertools
+import os
 import re
 
 import keras
@@ -10,6 +11,7 @@ import pytest
 
 FLOAT32_NEAR = 1.6e-7  # float32 at positions 0 to 65,535
 FLOAT32 = 3.5e-7  # float32 at any int32 position; and between two ways to get there
+INT64 = 6e-7  # float32 at any position of 64 bits
 FLOAT64 = 1e-14  # float64 at any int32 position
 FRACTION = 5e-7  # float32 at positions with a fraction, below 2**24
 BOUND = 1 + 2**-22  # what no value of the signal exceeds
@@ -40,6 +42,9 @@ def _modes():
     return modes
 
 
+HAS_64_BITS = (
+    keras.backend.backend() != "jax" or os.environ.get("JAX_ENABLE_X64") == "1"
+)
 on_tensorflow = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="of TensorFlow alone"
 )
