@@ -14,13 +14,14 @@ widths only. The angles are worked out in the compute dtype there, which is why
 the two part in half precision and at large positions.
 """
 
-import keras_hub
 import numpy as np
 import oracle
 import pytest
 from keras import ops
 
 import tfpe
+
+keras_hub = pytest.importorskip("keras_hub")
 
 OURS = 1.6e-7  # what tfpe promises up to position 65,535
 OURS_FAR = 3.5e-7  # and at any position
