@@ -39,9 +39,9 @@ def mode():
         xla = control_flow_util.GraphOrParentsInXlaContext(graph)
         return "compiled" if xla else "graph"
     if BACKEND == "jax":
-        import jax
+        from jax._src.core import trace_state_clean
 
-        return "eager" if jax.core.trace_state_clean() else "compiled"
+        return "eager" if trace_state_clean() else "compiled"
     if BACKEND == "torch":
         import torch
 
@@ -174,6 +174,21 @@ def either(ready, quick, general):
     except RuntimeError:  # torch.vmap has no conditions
         return general()
     return quick() if ready else general()
+
+
+def slices_are_cheap():
+    """Whether an eager slice costs the same for every start; JAX compiles each."""
+    return BACKEND != "jax"
+
+
+def tensor_of_integers(array):
+    """Returns NumPy integers as a tensor; Keras has no uint64 on torch."""
+    if BACKEND == "torch" and array.dtype == "uint64":
+        import torch
+
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        return torch.from_numpy(array).to(device)
+    return ops.convert_to_tensor(array)
 
 
 def sine_and_cosine(angle):

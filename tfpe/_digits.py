@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from tfpe._backends import has_64_bits
+
 LOW = 8  # bits of `low`, and so 256 rows in a block
 MIDDLE = 24
 FRACTION = 12  # bits of a fraction that have digits, too
@@ -48,11 +50,6 @@ def parts_of_integers(signed, unsigned=False, steps=None):
         total = low + steps
         low = total % 2**LOW
         upper = upper + ops.cast((total - low) // 2**LOW, upper.dtype)
-    return parts_of_blocks(low, upper, wide)
-
-
-def parts_of_blocks(low, upper, wide):
-    """Returns the `Parts` of `low + 2**8 * upper`."""
     if not wide:
         return Parts(low, upper)
     middle = _modulo(upper, 2**MIDDLE)
@@ -60,46 +57,55 @@ def parts_of_blocks(low, upper, wide):
 
 
 def parts_of_floats(positions, wide):
-    """Returns the `Parts` of a tensor of floats whose size is below 2**63.
+    """Returns the `Parts` of a tensor of floats.
 
-    Powers of two scale floats exactly, so no step of this rounds. The fraction has
-    the sign of the position, and alone carries the gradient.
+    The fraction has the sign of the position, and alone carries the gradient.
+
+    Args:
+        positions: tensor of floats, smaller in size than 2**63, or than 2**31.
+        wide: bool, whether they may be 2**31 or more.
     """
-    whole = _truncated(positions)
-    fraction, rest, top = positions - whole, whole, None
-    if wide:
-        top = _truncated(whole / 2.0**32)
-        rest = whole - top * 2.0**32
-        top = ops.cast(top, "int32")
+    if wide and not has_64_bits():
+        return _parts_of_wide_floats(positions)
+    whole = ops.cast(positions, "int64" if wide else "int32")
+    parts = parts_of_integers(whole)
+    return parts._replace(fraction=positions - ops.cast(whole, positions.dtype))
+
+
+def _parts_of_wide_floats(positions):
+    """Returns `Parts` without integers of 64 bits.
+
+    Powers of two scale floats exactly, so no step of this rounds.
+    """
+    whole = ops.sign(positions) * ops.floor(ops.abs(positions))
+    top = ops.cast(whole / 2.0**32, "int32")
+    rest = whole - ops.cast(top, whole.dtype) * 2.0**32
     middle = ops.floor(rest / 2.0**LOW)
     low = ops.cast(rest - middle * 2.0**LOW, "int32")
-    return Parts(low, ops.cast(middle, "int32"), top, fraction)
+    return Parts(low, ops.cast(middle, "int32"), top, positions - whole)
 
 
-def digits(number, bits):
+def digits(number, bits, signed=True):
     """Returns the digits of an integer tensor, lowest first, as row numbers.
 
     Args:
         number: integer tensor, from `-2**sum(bits)` to `2**sum(bits)`.
         bits: tuple of ints, those of each digit.
+        signed: bool, whether the number may be negative.
 
     Returns:
-        List of int32 tensors. All but the last are at least 0; the last may be
-        negative and has `2**bits[-1]` added to it.
+        List of int32 tensors, all at least 0: if signed, the last one has
+        `2**bits[-1]` added to it.
     """
     found = []
     for count in bits[:-1]:
         digit = _modulo(number, 2**count)
         number = (number - digit) // 2**count
         found.append(digit)
-    found.append(number + 2 ** bits[-1])
+    found.append(number + 2 ** bits[-1] if signed else number)
     return [ops.cast(digit, "int32") for digit in found]
 
 
 def _modulo(x, base):
     # ONNX takes the sign of the dividend.
     return (x % base + base) % base
-
-
-def _truncated(x):
-    return ops.sign(x) * ops.floor(ops.abs(x))

@@ -8,8 +8,8 @@ position is lost.
     mode        consecutive steps            given positions
     eager       leading rows, or blocks      leading rows, or digits
     graph       a condition of the two       a condition of the two
-    compiled    blocks                       digits
-    exported    their rows, or blocks        digits
+    compiled    leading rows, or blocks      digits, with tables by channel
+    exported    their rows, or blocks        digits, with small tables
 """
 
 import functools
@@ -21,14 +21,20 @@ import numpy as np
 from keras import ops
 
 from tfpe._arguments import INT32_MAX, INT32_MIN
-from tfpe._backends import Constants, either, fusion_barrier, mode, sine_and_cosine
+from tfpe._backends import (
+    Constants,
+    either,
+    fusion_barrier,
+    mode,
+    sine_and_cosine,
+    slices_are_cheap,
+)
 from tfpe._channel_order import ChannelOrder
 from tfpe._digits import (
     FRACTION,
     LOW,
     MIDDLE,
     digits,
-    parts_of_blocks,
     parts_of_floats,
     parts_of_integers,
 )
@@ -40,13 +46,13 @@ BLOCK = 2**LOW
 LEADING_ROWS = {"float32": 4096, "float64": 1024}
 # The bits of the digits of each part of a position: few, to be exact and quick, or
 # many with small tables, for files.
-QUICK = {"low": (8,), "middle": (8, 6, 5, 5), "top": (8, 8, 8, 8), "fraction": (6, 6)}
 SMALL = {
     "low": (4, 4),
     "middle": (5, 5, 5, 5, 4),
     "top": (5, 5, 5, 5, 4, 4, 4),
     "fraction": (4, 4, 4),
 }
+QUICK = {**SMALL, "low": (8,), "middle": (8, 6, 5, 5)}
 EXPONENT = {"low": 0, "middle": LOW, "top": LOW + MIDDLE, "fraction": -FRACTION}
 # Rows of a fixed length that take less of a file than the small tables.
 FEW_ROWS = 192
@@ -124,22 +130,23 @@ class Sinusoids:
     def _one_axis(self, start, length, axis):
         if not self.pairs:
             return ops.zeros((length, self.channels), self.dtype)
+        running = mode()
+        if running == "eager" and not isinstance(start, int) and slices_are_cheap():
+            start = int(ops.convert_to_numpy(start))
         if not isinstance(start, int) or is_symbolic_size(length):
             # XLA recompiles a slice for every start value; a gather it compiles once.
             steps = ops.arange(length, dtype="int32")
             return self._at(as_tensor(start), steps, axis)
-        running, stop = mode(), start + length
+        stop = start + length
         if running == "exported":
             if isinstance(length, int) and length <= FEW_ROWS:
                 return self._rows(start, length, axis)
             return self._blocks(start, length, axis, SMALL)
-        if running == "compiled":
-            return self._blocks(start, length, axis, QUICK)
-        if start < 0:
+        if start < 0 or (running == "compiled" and not isinstance(length, int)):
             return self._blocks(start, length, axis, QUICK)
         return either(
             stop <= self.leading_rows,
-            lambda: self._leading_at(slice(start, stop), axis),
+            lambda: self._placed(self._leading()[start:stop], axis),
             lambda: self._blocks(start, length, axis, QUICK),
         )
 
@@ -153,24 +160,35 @@ class Sinusoids:
         wide, unsigned = dtype in ("int64", "uint64"), dtype in ("uint32", "uint64")
         signed = ops.cast(positions, "int64" if wide else "int32")
 
-        def far(wide=wide, bits=QUICK):
+        def far(wide=wide):
             given = signed if wide else ops.cast(signed, "int32")
-            parts = parts_of_integers(given, unsigned, steps)
-            return self._at_parts(parts, axis, bits)
+            return self._at_parts(parts_of_integers(given, unsigned, steps), axis)
 
         running = mode()
         if running in ("compiled", "exported"):
-            return far(bits=SMALL if running == "exported" else QUICK)
+            return far()
+        # Eager values are looked at on the host, which takes no time there.
+        given, math = signed, ops
+        if running == "eager":
+            given, math = ops.convert_to_numpy(signed), np
+            steps_given = None if steps is None else ops.convert_to_numpy(steps)
+        else:
+            steps_given = None if steps is None else ops.cast(steps, given.dtype)
         # Where this sum wraps, the first term is not among the leading rows.
-        last = signed if steps is None else signed + ops.cast(steps, signed.dtype)
-        low = ops.min(signed, initial=0)
-        high = ops.maximum(ops.max(signed, initial=0), ops.max(last, initial=0))
-        narrow = ops.logical_and(
+        last = given if steps is None else given + steps_given
+        low = math.min(given, initial=0)
+        high = math.maximum(math.max(given, initial=0), math.max(last, initial=0))
+        narrow = math.logical_and(
             low >= (0 if unsigned else INT32_MIN), high <= INT32_MAX
         )
+
+        def near():
+            row = last.astype("int32") if math is np else ops.cast(last, "int32")
+            return self._placed(ops.take(self._leading(), row, axis=0), axis)
+
         return either(
-            ops.logical_and(low >= 0, high < self.leading_rows),
-            lambda: self._leading_at(ops.cast(last, "int32"), axis),
+            math.logical_and(low >= 0, high < self.leading_rows),
+            near,
             (lambda: either(narrow, lambda: far(False), far)) if wide else far,
         )
 
@@ -179,132 +197,158 @@ class Sinusoids:
             positions = ops.cast(positions, "float32")
         inside = ops.abs(positions) < 2.0**63
         positions = ops.where(inside, positions, ops.zeros_like(positions))
-        nothing = ops.where(inside, 0.0, float("nan"))
+        nothing = ops.cast(ops.where(inside, 0.0, float("nan")), positions.dtype)
 
-        def signal(wide, bits):
+        def signal(wide=True):
             parts = parts_of_floats(positions, wide)
-            fraction = parts.fraction + ops.cast(nothing, positions.dtype)
-            return self._at_parts(parts._replace(fraction=fraction), axis, bits)
+            fraction = parts.fraction + nothing
+            return self._at_parts(parts._replace(fraction=fraction), axis)
 
-        running = mode()
-        if running in ("compiled", "exported"):
-            return signal(True, SMALL if running == "exported" else QUICK)
+        if mode() in ("compiled", "exported"):
+            return signal()
         return either(
             ops.max(ops.abs(positions), initial=0) < 2.0**31,
-            lambda: signal(False, QUICK),
-            lambda: signal(True, QUICK),
+            lambda: signal(wide=False),
+            signal,
         )
 
-    def _at_parts(self, parts, axis, bits):
+    def _at_parts(self, parts, axis):
         """Returns the signal at positions given as `Parts`."""
-        waves = self._waves("low", parts.low, bits)
-        for name in ("middle", "top"):
-            if getattr(parts, name) is not None:
-                waves = _of_sum(waves, self._waves(name, getattr(parts, name), bits))
-        if parts.fraction is not None:
-            waves = _of_sum(waves, self._waves_of_fraction(parts.fraction, bits))
-        return ops.cast(self._orders[axis].of_waves(*waves), self.dtype)
+        bits = SMALL if mode() == "exported" else QUICK
+        # XLA gathers whole rows fast, but puts pairs in order slowly.
+        by_channel = mode() == "compiled"
+        upper = self._upper_waves(parts, bits, by_channel)
+        lowest = {"low": bits["low"][:1]}
+        digit = parts.low % 2 ** lowest["low"][0]
+        low = self._waves("low", digit, lowest, by_channel)
+        if by_channel:
+            signal = self._placed(_sine_of_sum(low, upper), axis)
+        else:
+            signal = self._orders[axis].of_waves(*_of_sum(low, upper))
+        return ops.cast(signal, self.dtype)
 
-    def _waves_of_fraction(self, fraction, bits):
-        """Returns sine and cosine of a fraction of a position for each pair.
+    def _waves_of_fraction(self, fraction, bits, by_channel):
+        """Returns sine and cosine of a fraction of a position, as `_waves` does.
 
         A few bits of it have tables, so that the sine is of a small angle even for
         timescales far below 1.
         """
-        scaled = ops.where(fraction == fraction, fraction, ops.zeros_like(fraction))
-        tabled = ops.cast(ops.round(scaled * 2.0**FRACTION), "int32")
+        number = ops.where(fraction == fraction, fraction, ops.zeros_like(fraction))
+        tabled = ops.cast(ops.round(number * 2.0**FRACTION), "int32")
         rest = fraction - ops.cast(tabled, fraction.dtype) / 2.0**FRACTION
-        angle = ops.expand_dims(ops.cast(rest, self.wide), -1) * self._frequency()
-        return _of_sum(self._waves("fraction", tabled, bits), sine_and_cosine(angle))
+        frequency = self._frequency()
+        if by_channel:
+            frequency = self._ordered(frequency, frequency)
+        angle = ops.expand_dims(ops.cast(rest, self.wide), -1) * frequency
+        waves = self._waves("fraction", tabled, bits, by_channel)
+        return _of_sum(waves, sine_and_cosine(angle))
 
     def _blocks(self, start, length, axis, bits):
-        """Blocks of 256 steps, which differ in the upper digits alone."""
-        first, skipped = start // BLOCK, start % BLOCK
-        wide = not INT32_MIN <= start <= INT32_MAX
-        blocks = (length + skipped + BLOCK - 1) // BLOCK
-        number = ops.arange(blocks, dtype="int32")
-        if wide:
-            number = ops.cast(number, "int64") + ops.convert_to_tensor(first, "int64")
+        """Blocks of steps, which differ in the upper digits alone."""
+        rows = 2 ** bits["low"][0]
+        skipped = start % rows
+        blocks = (length + skipped + rows - 1) // rows
+        first = rows * ops.arange(blocks, dtype="int32")
+        parts = parts_of_integers(as_tensor(start - skipped), steps=first)
+        by_channel = mode() == "compiled"
+        outer = self._upper_waves(parts, bits, by_channel)
+        inner = self._digit(0, np.arange(rows), by_channel)
+        if by_channel:
+            inner = [table[:rows] for table in inner]
         else:
-            number = number + first
-        parts = parts_of_blocks(None, number, wide)
-        turned = self._waves("middle", parts.middle, bits)
-        if wide:
-            turned = _of_sum(turned, self._waves("top", parts.top, bits))
-        sine, cosine = self._waves("low", ops.arange(BLOCK, dtype="int32"), bits)
-
+            sine, cosine = inner
+            inner = self._ordered(sine, cosine), self._ordered(cosine, -sine)
+            outer = [self._ordered(wave, wave) for wave in outer]
         # sin(a + b) = sin a cos b + cos a sin b, with b the same all over a block.
-        order = self._orders[axis].of_waves
-        inner = order(sine, cosine), order(cosine, -sine)
-        outer = [order(t, t) for t in turned]
-        signal = _sine_of_sum(
-            [fusion_barrier(t) for t in inner],
-            [fusion_barrier(t)[:, None] for t in outer],
-        )
-        signal = ops.reshape(signal, (-1, self.channels))
-        if not (isinstance(length, int) and skipped == 0 and length % BLOCK == 0):
+        outer = [fusion_barrier(wave)[:, None] for wave in outer]
+        signal = ops.reshape(_sine_of_sum(inner, outer), (-1, inner[0].shape[-1]))
+        if not (isinstance(length, int) and skipped == 0 and length % rows == 0):
             signal = signal[skipped : skipped + length]
-        return ops.cast(signal, self.dtype)
+        return self._placed(ops.cast(signal, self.dtype), axis)
 
-    def _waves(self, part, number, bits):
-        """Returns sine and cosine, `(..., pairs)`, of a part of a position."""
-        bits = bits[part]
-        rows = digits(number, bits) if part != "low" else _low_digits(number, bits)
-        exponents = np.cumsum((EXPONENT[part], *bits[:-1])).tolist()
-        waves = [
-            [ops.take(t, row, axis=0) for t in self._digit(part, exponent, count, last)]
-            for row, exponent, count, last in zip(
-                rows, exponents, bits, [False] * (len(bits) - 1) + [True], strict=True
-            )
-        ]
+    def _upper_waves(self, parts, bits, by_channel):
+        """Returns `_waves` of all digits but the lowest."""
+        waves = [self._waves("middle", parts.middle, bits, by_channel)]
+        if len(bits["low"]) > 1:
+            waves.append(self._waves("low", parts.low, bits, by_channel, skip=1))
+        if parts.top is not None:
+            waves.append(self._waves("top", parts.top, bits, by_channel))
+        if parts.fraction is not None:
+            waves.append(self._waves_of_fraction(parts.fraction, bits, by_channel))
         return functools.reduce(_of_sum, waves)
 
-    def _digit(self, part, exponent, count, last):
-        """Returns the tables of a digit, sine and cosine `(rows, pairs)`."""
+    def _waves(self, part, number, bits, by_channel=False, skip=0):
+        """Returns sine and cosine of a part of a position.
+
+        They have an entry for each pair, or, for the channels of a block in order,
+        what is to be multiplied with those of other parts by `_sine_of_sum`.
+        """
+        bits = bits[part]
+        rows = digits(number, bits, signed=part != "low")
+        exponents = np.cumsum((EXPONENT[part], *bits[:-1])).tolist()
+        waves = []
+        for index, row in list(enumerate(rows))[skip:]:
+            count = bits[index]
+            signed = part != "low" and index == len(bits) - 1
+            steps = np.arange(-(2**count) * signed, 2**count + signed)
+            # Wide tables are kept of the parts that all positions have.
+            kept = by_channel and part in ("low", "middle")
+            tables = self._digit(exponents[index], steps, kept)
+            if by_channel and not kept:
+                tables = [fusion_barrier(self._ordered(t, t)) for t in tables]
+            waves.append([ops.take(table, row, axis=0) for table in tables])
+        return functools.reduce(_of_sum, waves)
+
+    def _digit(self, exponent, steps, by_channel):
+        """Returns the tables of a digit, sine and cosine."""
 
         def make(which):
-            table = self._table
-            if exponent == 0 and part == "low":
-                # The lowest digit carries phase and amplitude.
-                waves = table.sine_and_cosine(np.arange(2**count))
-            elif last and part != "low":
-                rows = np.arange(-(2**count), 2**count + 1)
-                waves = table.digit(rows, exponent)
+            # The lowest digit carries phase and amplitude.
+            if exponent == 0:
+                sine, cosine = self._table.sine_and_cosine(steps)
+                ordered = ((sine, cosine), (cosine, -sine))[which]
             else:
-                waves = table.digit(np.arange(2**count), exponent)
-            return waves[which].astype(self.wide)
+                sine, cosine = self._table.digit(steps, exponent)
+                ordered = ((sine, sine), (cosine, cosine))[which]
+            if by_channel:
+                return self._in_block(np.concatenate(ordered, 1)).astype(self.wide)
+            return (sine, cosine)[which].astype(self.wide)
 
-        key = part, exponent, count
-        return [
-            self._constants.get((*key, which), functools.partial(make, which))
-            for which in (0, 1)
-        ]
-
-    def _leading_at(self, rows, axis):
-        """Returns the first rows at a slice, or at a tensor of row numbers."""
-        leading = self._leading()
-        if isinstance(rows, slice):
-            signal = leading[rows]
-        else:
-            signal = ops.take(leading, rows, axis=0)
-        if self.axes == 1:
-            return signal
-        return self._orders[axis].of_both(signal)
+        key = exponent, len(steps), by_channel
+        cosine = self._constants.get((*key, 1), functools.partial(make, 1))
+        if by_channel and exponent == 0 and self.dtype == self.wide:
+            return self._leading(), cosine  # its first rows are these sines
+        return self._constants.get((*key, 0), functools.partial(make, 0)), cosine
 
     def _leading(self):
-        """Returns the first rows, ready to be added, or of each pair for all axes."""
+        """Returns the first rows of a block, of the only axis or of any."""
 
         def make():
             sine, cosine = self._table.sine_and_cosine(np.arange(BLOCK))
             outer = self._table.digit(np.arange(self.leading_rows // BLOCK), LOW)
             waves = (outer[1] + 1j * outer[0])[:, None] * (cosine + 1j * sine)
             waves = waves.reshape(self.leading_rows, -1)
-            waves = np.concatenate([waves.imag, waves.real], axis=1)
-            if self.axes == 1:
-                waves = self._orders[0].of_array(waves)
-            return waves.astype(self.wide)
+            both = np.concatenate([waves.imag, waves.real], axis=1)
+            return self._in_block(both).astype(self.wide)
 
         return self._constants.get("leading", make, self.dtype)
+
+    def _in_block(self, both):
+        """Returns `[sines, cosines]`, an array, as `_placed` wants it.
+
+        Of one axis that is the order of all channels, of several what all share.
+        """
+        return self._orders[0].of_array(both) if self.axes == 1 else both
+
+    def _placed(self, signal, axis):
+        """Returns the signal of a block where it stands among all channels."""
+        return signal if self.axes == 1 else self._orders[axis].of_both(signal)
+
+    def _ordered(self, sine, cosine):
+        """Returns waves of each pair as `_placed` wants them."""
+        if self.axes > 1:
+            return ops.concatenate([sine, cosine], axis=-1)
+        return self._orders[0].of_waves(sine, cosine)
 
     def _rows(self, start, length, axis):
         """Returns a few rows of a fixed length, for a file."""
@@ -348,9 +392,3 @@ def _of_sum(a, b):
 
 def _sine_of_sum(a, b):
     return a[0] * b[1] + a[1] * b[0]
-
-
-def _low_digits(number, bits):
-    """Returns the digits of `low`, which is never negative."""
-    *lower, last = digits(number, bits)
-    return [*lower, last - 2 ** bits[-1]]

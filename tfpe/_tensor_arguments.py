@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from tfpe._arguments import INT32_MAX, INT32_MIN, as_integer
-from tfpe._backends import has_64_bits
+from tfpe._backends import has_64_bits, tensor_of_integers
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 HALF_TYPES = ("float16", "bfloat16")
@@ -87,7 +87,7 @@ def as_positions(x, name="positions", floats=True):
     if dtype in HALF_TYPES:
         _warn_of_half(name, dtype)
     if array:
-        x = ops.convert_to_tensor(x if is_float else _narrowed(x, name))
+        x = ops.convert_to_tensor(x) if is_float else _integers(x, name)
     return x
 
 
@@ -214,15 +214,16 @@ def _as_array(x, name, allowed):
         raise TypeError(f"`{name}` must be {allowed}. Received: {name}={x!r}") from None
 
 
-def _narrowed(x, name):
-    """Returns an array of integers as int32 where it fits, which is quickest."""
+def _integers(x, name):
+    """Returns an array of integers as a tensor, int32 where it fits: the quickest."""
     low, high = (int(x.min()), int(x.max())) if x.size else (0, 0)
     if low >= INT32_MIN and high <= INT32_MAX:
-        return x.astype("int32")
+        return ops.convert_to_tensor(x.astype("int32"))
     if has_64_bits():
-        return x
+        wide = "int64" if high < 2**63 else "uint64"
+        return tensor_of_integers(x.astype(wide))
     if low >= 0 and high < 2**32:
-        return x.astype("uint32")
+        return ops.convert_to_tensor(x.astype("uint32"))
     raise ValueError(
         f"`{name}` must be integers inside int32 on JAX without `jax_enable_x64`. "
         f"Received: {name} from {low} to {high}"

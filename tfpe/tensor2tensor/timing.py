@@ -150,7 +150,7 @@ def get_layer_timing_signal_sinusoid_1d(channels, layer, num_layers):
 def add_layer_timing_signal_sinusoid_1d(x: Any, layer: Any, num_layers: int) -> Any:
     """Returns `x` plus the signal of a layer's number. Float32 only."""
     x = as_float_tensor(x, "x", 3)
-    signal = get_layer_timing_signal_sinusoid_1d(x.shape[-1], layer, num_layers)
+    signal = get_layer_timing_signal_sinusoid_1d(int(x.shape[-1]), layer, num_layers)
     return x + ops.cast(signal, x.dtype)
 
 
@@ -170,7 +170,7 @@ def add_timing_signal(x, min_timescale=1, max_timescale=1e4, num_timescales=16):
     timescale, where tensor2tensor's `common_layers` fails. Float32 only.
     """
     x = as_float_tensor(x, "x", 4)
-    depth = x.shape[-1]
+    depth = int(x.shape[-1])
     allowed = f"an integer from 1 to {depth // 2}, half the depth of `x`"
     num_timescales = as_integer(
         num_timescales, "num_timescales", 1, depth // 2, allowed
@@ -231,7 +231,7 @@ def _layer(x, settings, axis=1, **steps):
 
 
 def _made(x, axes, settings):
-    return recent_sinusoids(x.shape[-1], axes, settings, as_dtype(x.dtype))
+    return recent_sinusoids(int(x.shape[-1]), axes, settings, as_dtype(x.dtype))
 
 
 def _settings(min_timescale, max_timescale):
