@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from contract import dtype_of, dtypes, on_tensorflow, to_float64
+from contract import FLOAT32, dtype_of, dtypes, on_tensorflow, to_float64
 from keras import ops
 
 import tfpe
@@ -94,7 +94,7 @@ CALLS = {
 def test_lengths_may_be_unknown_while_a_graph_is_traced(call, jit_compile):
     spec = tf.TensorSpec((None, None, 10))
     traced = tf.function(call, input_signature=[spec], jit_compile=jit_compile)
-    np.testing.assert_allclose(traced(X), call(tf.constant(X)), rtol=0, atol=3.5e-7)
+    np.testing.assert_allclose(traced(X), call(tf.constant(X)), rtol=0, atol=FLOAT32)
 
 
 @on_tensorflow
@@ -106,7 +106,7 @@ def test_all_lengths_of_an_image_may_be_unknown_while_a_graph_is_traced():
         t2t.AddPositionalEmbeddingNd(5),
     ):
         traced = tf.function(call, input_signature=[spec])
-        np.testing.assert_allclose(traced(IMAGE), call(IMAGE), rtol=0, atol=3.5e-7)
+        np.testing.assert_allclose(traced(IMAGE), call(IMAGE), rtol=0, atol=FLOAT32)
 
 
 @on_tensorflow
@@ -118,7 +118,7 @@ def test_a_start_index_may_be_a_tensor(start):
         for given in (start, np.int64(start), tf.constant(start)):
             signal = call(np.zeros_like(X), start_index=given)
             for row in signal:
-                np.testing.assert_allclose(row, expected, rtol=0, atol=3.5e-7)
+                np.testing.assert_allclose(row, expected, rtol=0, atol=FLOAT32)
 
 
 @on_tensorflow
