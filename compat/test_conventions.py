@@ -11,14 +11,15 @@ import json
 from pathlib import Path
 
 import goldens
-import keras_hub
 import numpy as np
 import pytest
 from keras import ops
-from positional_encodings import tf_encodings
 
 import tfpe
 from tfpe.conventions import OUTSIDE
+
+keras_hub = pytest.importorskip("keras_hub")
+tf_encodings = pytest.importorskip("positional_encodings.tf_encodings")
 
 FILE = Path(__file__).parent / "golden" / "conventions.json"
 RECORDS = json.loads(FILE.read_text())["records"]
