@@ -87,11 +87,13 @@ def identify(table, *, first_position=None):
     show, as closely as the rounding or the noise of the table allows. Numbers
     are the roundest that the rows allow. A spectrum that is not geometric is
     given as a sequence of timescales. Of first positions that the rows cannot
-    tell apart, the nearest few are given.
+    tell apart, the nearest few are given. Rows that are counted down have the
+    `step` -1.
 
     Args:
         table: array `(length, channels)` of at least 8 rows and 2 channels; or
-            that of a grid, `(height, width, channels)` or flattened row by row.
+            that of a grid, `(height, width, channels)`, or of a volume, also
+            flattened row by row.
             Axes of size 1 are left out. Rows of zeros, which libraries put
             where padding is, are skipped but counted; in front of a flattened
             grid they are dropped. It may be rounded to float16 or have noise,

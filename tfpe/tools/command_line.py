@@ -43,7 +43,7 @@ class Commands(click.Group):
     def format_commands(self, context, formatter):
         with formatter.section("Commands"):
             rows = [
-                (name, self.commands[name].get_short_help_str())
+                (name, self.commands[name].get_short_help_str(limit=70))
                 if name in self.commands
                 else (name, "Turn a model of tensor2tensor into a Keras model.")
                 for name in self.list_commands(context)
