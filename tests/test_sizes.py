@@ -137,6 +137,6 @@ def test_a_functional_model_saves_kilobytes_and_loads_right(name, tmp_path):
 def test_tables_are_made_when_first_needed():
     layer = tfpe.SinusoidalPositionalEncoding(amplitude=1.25)  # nobody else's tables
     layer.build((None, None, 512))
-    assert not layer._sinusoids._constants._tensors
+    assert not layer._sinusoids._tables._constants._tensors
     layer(np.zeros((1, 3, 512), "float32"))
-    assert layer._sinusoids._constants._tensors
+    assert layer._sinusoids._tables._constants._tensors

@@ -118,7 +118,9 @@ def _device():
 
         if tf.distribute.has_strategy():
             replica = tf.distribute.get_replica_context()
-            return tf.nest.flatten(replica.devices)[0] if replica else None
+            # Of several workers, none is named.
+            devices = tf.nest.flatten(replica.devices) if replica else []
+            return devices[0] if devices else None
     return None
 
 

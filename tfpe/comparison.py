@@ -1,7 +1,9 @@
 """Whether two signals are equal, a permutation of each other, or different."""
 
 import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +52,9 @@ class Comparison:
         )
 
 
-def signal_of(length, channels, **settings):
+def signal_of(
+    length: int | Sequence[int], channels: int, **settings: Any
+) -> np.ndarray:
     """Returns what a layer adds, as a NumPy array `(*lengths, channels)`.
 
     Args:
@@ -78,7 +82,7 @@ def signal_of(length, channels, **settings):
     return np.moveaxis(rows, range(len(blocks)), blocks).astype("float32")
 
 
-def compare(first, second):
+def compare(first: Any, second: Any) -> Comparison:
     """Compares two signals, number by number and channel by channel.
 
     Args:
@@ -124,7 +128,7 @@ def compare(first, second):
     )
 
 
-def in_words(channels, first, second):
+def in_words(channels: int, first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
     """Returns what differs between the signals of two dicts of settings.
 
     Args:

@@ -47,7 +47,7 @@ class Convention:
     framework: str = ""
 
     @property
-    def axes(self):
+    def axes(self) -> int:
         """The number of positional axes."""
         return 1 if isinstance(self.axis, int) else len(self.axis)
 
@@ -96,7 +96,7 @@ def _frozen(value):
 CONVENTIONS, OUTSIDE = _read()
 
 
-def convention(name):
+def convention(name: str) -> Convention:
     """Returns the entry of `CONVENTIONS` of a name.
 
     Args:

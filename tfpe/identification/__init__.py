@@ -8,6 +8,7 @@ and compares the table with what the settings rebuild.
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -79,7 +80,7 @@ class Identification:
         )
 
 
-def identify(table, *, first_position=None):
+def identify(table: Any, *, first_position: float | None = None) -> Identification:
     """Returns the settings that make a table of positional encodings.
 
     Each layout, order of sine and cosine, odd-channel rule and spectrum is

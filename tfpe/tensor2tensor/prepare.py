@@ -1,5 +1,7 @@
 """What goes into a Transformer's stacks: shifted inputs, biases, positions."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -24,7 +26,7 @@ from tfpe.tensor2tensor.timing import (
 ENCODINGS = ("timing", "timing_from_features", "emb", "none")
 
 
-def shift_right_3d(x, pad_value=None):
+def shift_right_3d(x: Any, pad_value: Any = None) -> Any:
     """Returns `x` one step later, after zeros or `pad_value`, `(batch, 1, depth)`."""
     return _shifted(as_tensor_of_numbers(x, "x", 3), pad_value, "pad_value", "x")
 
@@ -33,13 +35,13 @@ def shift_right_3d(x, pad_value=None):
 shift_left_3d = shift_right_3d
 
 
-def embedding_to_padding(emb):
+def embedding_to_padding(emb: Any) -> Any:
     """Returns float32 `(...)`, 1 where a vector `(..., depth)` is 0, else 0."""
     emb = as_tensor_of_numbers(emb, "emb", at_least=1)
     return ops.cast(ops.all(ops.equal(emb, 0), axis=-1), "float32")
 
 
-def attention_bias_ignore_padding(memory_padding):
+def attention_bias_ignore_padding(memory_padding: Any) -> Any:
     """Returns the bias that hides padding, `(batch, 1, 1, length)`.
 
     Args:
@@ -50,13 +52,13 @@ def attention_bias_ignore_padding(memory_padding):
     return (padding * _large_negative(padding.dtype))[:, None, None]
 
 
-def attention_bias_lower_triangle(length):
+def attention_bias_lower_triangle(length: Any) -> Any:
     """Returns the bias that hides later steps, float32 `(1, 1, length, length)`."""
     length = as_length(length, allowed="an integer >= 0")
     return _later_hidden(ops.arange(length, dtype="int32")[None])
 
 
-def attention_bias_same_segment(query_segment_id, memory_segment_id):
+def attention_bias_same_segment(query_segment_id: Any, memory_segment_id: Any) -> Any:
     """Returns the bias that hides other segments, float32 `(batch, 1, q, m)`.
 
     Args:
@@ -73,14 +75,14 @@ def attention_bias_same_segment(query_segment_id, memory_segment_id):
 
 
 def transformer_prepare_encoder(
-    inputs,
-    target_space,
-    hparams,
-    features=None,
+    inputs: Any,
+    target_space: Any,
+    hparams: Any,
+    features: Any = None,
     *,
-    positional_embedding=None,
-    target_space_embedding=None,
-):
+    positional_embedding: Any = None,
+    target_space_embedding: Any = None,
+) -> Any:
     """Returns the encoder's input and the biases of attention to it.
 
     The first bias is for the encoder, the second for the decoder. On float16 they
@@ -135,8 +137,13 @@ def transformer_prepare_encoder(
 
 
 def transformer_prepare_decoder(
-    targets, hparams, features=None, pad=None, *, positional_embedding=None
-):
+    targets: Any,
+    hparams: Any,
+    features: Any = None,
+    pad: Any = None,
+    *,
+    positional_embedding: Any = None,
+) -> Any:
     """Returns the decoder's input, shifted right, and the bias of its attention.
 
     Args:
