@@ -13,7 +13,7 @@ from keras import ops
 
 import tfpe
 import tfpe.tensor2tensor as t2t
-from tfpe._sinusoids import recent_sinusoids as kept_sinusoids
+from tfpe._sinusoids import kept_sinusoids
 
 RANDOM = np.random.default_rng(7)
 X = RANDOM.normal(size=(2, 5, 10)).astype("float32")

@@ -118,7 +118,7 @@ def _device():
 
         if tf.distribute.has_strategy():
             replica = tf.distribute.get_replica_context()
-            return replica.devices[0] if replica else None
+            return tf.nest.flatten(replica.devices)[0] if replica else None
     return None
 
 
@@ -174,6 +174,16 @@ def either(ready, quick, general):
     except RuntimeError:  # torch.vmap has no conditions
         return general()
     return quick() if ready else general()
+
+
+def visible(x):
+    """Returns the values of a tensor as an array, or `None` if a trace hides them."""
+    try:
+        if BACKEND == "torch" and ops.is_tensor(x):
+            return x.detach().cpu().numpy()
+        return ops.convert_to_numpy(x)
+    except Exception:  # each backend has its own error
+        return None
 
 
 def slices_are_cheap():

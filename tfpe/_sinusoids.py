@@ -28,6 +28,8 @@ from tfpe._backends import (
     mode,
     sine_and_cosine,
     slices_are_cheap,
+    untraced,
+    visible,
 )
 from tfpe._channel_order import ChannelOrder
 from tfpe._digits import (
@@ -132,7 +134,8 @@ class Sinusoids:
             return ops.zeros((length, self.channels), self.dtype)
         running = mode()
         if running == "eager" and not isinstance(start, int) and slices_are_cheap():
-            start = int(ops.convert_to_numpy(start))
+            seen = visible(start)
+            start = start if seen is None else int(seen)
         if not isinstance(start, int) or is_symbolic_size(length):
             # XLA recompiles a slice for every start value; a gather it compiles once.
             steps = ops.arange(length, dtype="int32")
@@ -168,14 +171,14 @@ class Sinusoids:
         if running in ("compiled", "exported"):
             return far()
         # Eager values are looked at on the host, which takes no time there.
-        given, math = signed, ops
-        if running == "eager":
-            given, math = ops.convert_to_numpy(signed), np
-            steps_given = None if steps is None else ops.convert_to_numpy(steps)
+        given = visible(signed) if running == "eager" else None
+        math = ops if given is None else np
+        if given is None:
+            given, more = signed, 0 if steps is None else ops.cast(steps, signed.dtype)
         else:
-            steps_given = None if steps is None else ops.cast(steps, given.dtype)
+            more = 0 if steps is None else visible(steps)
         # Where this sum wraps, the first term is not among the leading rows.
-        last = given if steps is None else given + steps_given
+        last = given + more
         low = math.min(given, initial=0)
         high = math.maximum(math.max(given, initial=0), math.max(last, initial=0))
         narrow = math.logical_and(
@@ -372,6 +375,7 @@ class Sinusoids:
 _shared = weakref.WeakValueDictionary()
 
 
+@untraced
 def sinusoids(channels, axes, settings, dtype):
     """Returns the `Sinusoids` of these arguments, one for all who hold them."""
     key = channels, axes, settings, dtype
@@ -382,7 +386,8 @@ def sinusoids(channels, axes, settings, dtype):
 
 
 # Functions have no place of their own for tables.
-recent_sinusoids = functools.lru_cache(maxsize=4)(sinusoids)
+kept_sinusoids = functools.lru_cache(maxsize=4)(sinusoids)
+recent_sinusoids = untraced(kept_sinusoids)
 
 
 def _of_sum(a, b):

@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from tfpe._arguments import INT32_MAX, INT32_MIN, as_integer
-from tfpe._backends import has_64_bits, tensor_of_integers
+from tfpe._backends import has_64_bits, tensor_of_integers, visible
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 HALF_TYPES = ("float16", "bfloat16")
@@ -177,14 +177,6 @@ def as_length(x, name="length", allowed="an integer >= 0, or a tuple of them"):
     if value is not None:
         return as_integer(value, name, 0, INT32_MAX, allowed)
     return ops.maximum(ops.cast(x, "int32"), 0)
-
-
-def visible(x):
-    """Returns the values of `x` as an array, or `None` before a graph knows them."""
-    try:
-        return x if isinstance(x, np.ndarray) else ops.convert_to_numpy(x)
-    except Exception:  # each backend has its own error
-        return None
 
 
 def require_sizes(x, name, wanted, received):

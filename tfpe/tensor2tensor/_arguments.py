@@ -3,13 +3,13 @@
 from keras import ops
 
 from tfpe._arguments import INT32_MAX, as_integer, require_steps
+from tfpe._backends import visible
 from tfpe._tensor_arguments import (
     as_dtype,
     as_positions,
     as_start_index,
     is_symbolic,
     rank,
-    visible,
 )
 
 NUMBERS = ("int", "uint", "float", "bfloat", "bool")

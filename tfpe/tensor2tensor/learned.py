@@ -11,7 +11,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfpe._tensor_arguments import visible
+from tfpe._backends import visible
 from tfpe.tensor2tensor._arguments import (
     as_float_tensor,
     as_layer_number,
