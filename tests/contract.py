@@ -12,8 +12,8 @@ import pytest
 
 FLOAT32_NEAR = 1.6e-7  # float32 at positions 0 to 65,535
 FLOAT32 = 3.5e-7  # float32 at any int32 position; and between two ways to get there
-SUM = 2 * FLOAT32  # float32 sums below 4 in size: the signal and one rounding
 INT64 = 6e-7  # float32 at any position of 64 bits
+SUM = 2 * FLOAT32  # float32 sums below 4 in size: the signal and one rounding
 FLOAT64 = 1e-14  # float64 at any int32 position
 FRACTION = 5e-7  # float32 at positions with a fraction, below 2**24
 BOUND = 1 + 2**-22  # what no value of the signal exceeds
@@ -28,7 +28,7 @@ POSITIONS = (
     *(2**31 - 1, -(2**31)),
 )
 BACKEND = keras.backend.backend()
-HAS_64_BITS = BACKEND != "jax" or os.environ.get("JAX_ENABLE_X64") == "1"
+HAS_FLOAT64 = BACKEND != "jax" or os.environ.get("JAX_ENABLE_X64") == "1"
 
 
 def _modes():
@@ -51,7 +51,7 @@ def _only_on(backend):
 
 
 on_tensorflow, on_jax, on_torch = map(_only_on, ("tensorflow", "jax", "torch"))
-needs_float64 = pytest.mark.skipif(not HAS_64_BITS, reason="needs JAX_ENABLE_X64=1")
+needs_float64 = pytest.mark.skipif(not HAS_FLOAT64, reason="needs JAX_ENABLE_X64=1")
 MODES = _modes()
 COMPILED = tuple(MODES)[1:]
 

@@ -12,7 +12,7 @@ import pytest
 from contract import (
     BACKEND,
     FRACTION,
-    HAS_64_BITS,
+    HAS_FLOAT64,
     POSITIONS,
     SUM,
     assert_close,
@@ -45,7 +45,7 @@ def test_any_int32_position_keeps_the_promise_of_float32():
 
 
 @on_jax
-@pytest.mark.skipif(HAS_64_BITS, reason="there is float64")
+@pytest.mark.skipif(HAS_FLOAT64, reason="there is float64")
 def test_float64_is_refused_by_jax_without_x64():
     words = "can be 'float64' on JAX only with `jax_enable_x64`", "float64"
     with refuses(ValueError, "`dtype`", *words):

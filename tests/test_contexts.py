@@ -8,15 +8,11 @@ import keras
 import numpy as np
 import oracle
 import pytest
-from contract import FLOAT32, assert_close, on_tensorflow, to_float64
+from contract import FLOAT32, assert_close, on_jax, on_tensorflow, on_torch, to_float64
 from reports import right
 
 import tfpe
 from tfpe import tensor2tensor as t2t
-
-BACKEND = keras.backend.backend()
-on_jax = pytest.mark.skipif(BACKEND != "jax", reason="of JAX alone")
-on_torch = pytest.mark.skipif(BACKEND != "torch", reason="of torch alone")
 
 
 def row_three(name, layer, channels=6):

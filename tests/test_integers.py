@@ -8,10 +8,11 @@ import pytest
 from contract import (
     FLOAT32,
     FRACTION,
-    HAS_64_BITS,
+    HAS_FLOAT64,
     INT64,
     MODES,
     assert_close,
+    needs_float64,
     on_tensorflow,
     refuses,
     to_float64,
@@ -21,7 +22,6 @@ from reports import REPORTS, right
 
 import tfpe
 
-needs_64_bits = pytest.mark.skipif(not HAS_64_BITS, reason="needs JAX_ENABLE_X64=1")
 EDGES = {
     "int8": [-128, -1, 0, 127],
     "int32": [-(2**31), -(2**31) + 1, -1, 255, 2**31 - 1],
@@ -37,7 +37,7 @@ WIDE = ("int64", "uint64")
 @pytest.mark.parametrize("dtype", EDGES)
 @pytest.mark.parametrize("channels", [2, 9])
 def test_every_integer_of_every_dtype_is_its_own_position(channels, dtype, mode):
-    if dtype in WIDE and not HAS_64_BITS:
+    if dtype in WIDE and not HAS_FLOAT64:
         pytest.skip("needs JAX_ENABLE_X64=1")
     random = np.random.default_rng(channels)
     info = np.iinfo(dtype)
@@ -52,7 +52,7 @@ def test_every_integer_of_every_dtype_is_its_own_position(channels, dtype, mode)
     assert_close(call(given), oracle.rows(where.tolist(), channels), tolerance)
 
 
-@needs_64_bits
+@needs_float64
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_many_int64_positions_keep_the_promise(dtype):
     where = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, 4000)
@@ -67,7 +67,7 @@ def milliseconds_layer(**arguments):
     return tfpe.SinusoidalPositionalEncoding(spectrum="geometric", **ends, **arguments)
 
 
-@needs_64_bits
+@needs_float64
 def test_int64_positions_of_a_functional_model_are_right():
     where = np.array(REPORTS["int64-in-graph"]["positions"])
     inputs = keras.Input((3, 6)), keras.Input((3,), dtype="int64")
@@ -91,7 +91,7 @@ def test_int64_positions_of_a_data_set_are_right():
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", ["int64", "uint32", "uint64"])
 def test_start_index_of_any_dtype_is_right(dtype, mode):
-    if dtype in WIDE and not HAS_64_BITS:
+    if dtype in WIDE and not HAS_FLOAT64:
         pytest.skip("needs JAX_ENABLE_X64=1")
     if keras.backend.backend() == "torch" and dtype == "uint64":
         pytest.skip("Keras has no uint64 on torch")
@@ -111,7 +111,7 @@ def test_steps_that_leave_the_dtype_of_their_start_do_not_wrap(mode):
     layer = tfpe.SinusoidalPositionalEncoding()
     call = MODES[mode](lambda s: layer(ops.zeros((1, 300, 6)), start_index=s))
     dtypes = {"int32": 2**31 - 5, "uint32": 2**32 - 5}
-    if HAS_64_BITS:
+    if HAS_FLOAT64:
         dtypes["int64"] = 2**63 - 5
     for dtype, start in dtypes.items():
         got = call(ops.convert_to_tensor(np.array(start, dtype)))
@@ -119,7 +119,7 @@ def test_steps_that_leave_the_dtype_of_their_start_do_not_wrap(mode):
         assert_close(got[0], want, INT64)
 
 
-@needs_64_bits
+@needs_float64
 @pytest.mark.parametrize("start", [2**31 - 7, 2**40 + 3, -(2**50), -(2**31) - 9])
 def test_consecutive_steps_may_stand_anywhere_in_int64(start):
     for length in (1, 5, 300):
@@ -131,7 +131,7 @@ def test_consecutive_steps_may_stand_anywhere_in_int64(start):
         assert_close(got[0], want, INT64)
 
 
-@needs_64_bits
+@needs_float64
 def test_a_range_past_int64_is_refused():
     for call in (
         lambda: tfpe.timing_signal(3, 8, start_index=2**63 - 2),
@@ -143,7 +143,7 @@ def test_a_range_past_int64_is_refused():
             call()
 
 
-@pytest.mark.skipif(HAS_64_BITS, reason="has integers of 64 bits")
+@pytest.mark.skipif(HAS_FLOAT64, reason="has integers of 64 bits")
 def test_integers_that_jax_has_no_type_for_are_refused():
     for call in (
         lambda: tfpe.timing_signal_at(np.array([5, 2**40]), 8),
@@ -173,7 +173,7 @@ def test_fractions_are_right_at_timescales_far_below_one(mode):
     assert_close(got, want, FRACTION)
 
 
-@needs_64_bits
+@needs_float64
 def test_calendar_time_in_years_is_right():
     periods = 1 / 365.25 * (128 * 365.25) ** (np.arange(8) / 7)
     got = tfpe.timing_signal_at(
