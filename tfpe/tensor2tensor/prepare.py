@@ -250,7 +250,8 @@ def _lower_triangle(x):
     """Returns the bias that hides later steps of `x`, also of an unknown length."""
     if not is_symbolic(x):
         return attention_bias_lower_triangle(ops.shape(x)[1])
-    return _later_hidden(steps_of(x)[:1])
+    # The steps are the same in all rows, of which a slice would not be symbolic.
+    return _later_hidden(ops.max(steps_of(x), axis=0, keepdims=True))
 
 
 def _later_hidden(steps):
