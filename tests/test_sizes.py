@@ -77,12 +77,18 @@ def test_an_exported_file_is_right_far_away(exporter, tmp_path):
 
 
 @on_tensorflow
-def test_an_exported_file_takes_int64_positions(tmp_path):
-    steps = keras.Input((None,), dtype="int64", name="steps")
-    made = keras.Model(steps, tfpe.SinusoidalEmbedding(10)(steps))
-    exported = EXPORTERS["SavedModel"](made, tmp_path)
-    where = np.array([[2**40 + 1, -(2**62), 5]])
-    assert_close(exported(where)[0], oracle.rows(where[0].tolist(), 10), INT64)
+@pytest.mark.parametrize("exporter", ["SavedModel", "ONNX", "LiteRT"])
+@pytest.mark.parametrize("dtype", ["int64", "float32"])
+def test_an_exported_file_takes_positions_past_int32(dtype, exporter, tmp_path):
+    inputs = keras.Input((None, 10), name="x")
+    steps = keras.Input((None,), dtype=dtype, name="steps")
+    layer = tfpe.SinusoidalPositionalEncoding()
+    made = keras.Model([inputs, steps], layer(inputs, positions=steps))
+    exported = EXPORTERS[exporter](made, tmp_path)
+    where = np.array([[2**40 + 1, -(2**62), 5, -1]], dtype)
+    got = exported(np.zeros((1, 4, 10), "float32"), where)
+    want = oracle.rows(where.astype("float64" if "f" in dtype else object)[0], 10)
+    assert_close(got[0], want, INT64)
 
 
 def added(name):
