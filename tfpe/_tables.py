@@ -16,6 +16,8 @@ from tfpe.table import columns, pair_table
 BLOCK = 2**LOW
 # 8 MiB at 512 channels of float32, the largest part of what is held.
 LEADING_ROWS = {"float32": 4096, "float64": 1024}
+# Of wide signals there are fewer, so that one step does not cost seconds.
+LEADING_VALUES = 2**23
 
 
 class Tables:
@@ -34,7 +36,8 @@ class Tables:
     def __init__(self, channels, axes, settings, dtype):
         self.axes, self.dtype = axes, dtype
         self.wide = "float64" if dtype == "float64" else "float32"
-        self.leading_rows = LEADING_ROWS[self.wide]
+        rows = LEADING_VALUES // channels // BLOCK * BLOCK
+        self.leading_rows = min(LEADING_ROWS[self.wide], max(rows, BLOCK))
         if abs(settings.amplitude) > float(np.finfo(self.wide).max):
             raise ValueError(
                 f"`amplitude` must be in the range of {self.wide}. Received: "

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+import tfpe.identification.fits as fits
 from tfpe._settings import Settings
 from tfpe.conventions import CONVENTIONS
-from tfpe.identification import fits
 from tfpe.identification.orders import entries_of, orders
 from tfpe.identification.waves import TURN
 from tfpe.spectra import (

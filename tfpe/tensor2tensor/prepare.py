@@ -127,7 +127,7 @@ def transformer_prepare_encoder(
     x = inputs
     wanted = getattr(hparams, "use_target_space_embedding", True)
     wanted = wanted and target_space is not None
-    _check_layer(target_space_embedding, "target_space_embedding", wanted)
+    _require_layer(target_space_embedding, "target_space_embedding", wanted)
     if wanted:
         target_space = _target_space(target_space, target_space_embedding)
         row = target_space_embedding(ops.convert_to_tensor(target_space))
@@ -192,7 +192,7 @@ def _add_positions(x, positions, hparams, features, positional_embedding):
             "`hparams.pos` must be 'timing', 'timing_from_features', 'emb' or 'none'. "
             f"Received: hparams.pos={pos!r}, hparams={hparams!r}"
         )
-    _check_layer(positional_embedding, "positional_embedding", pos == "emb")
+    _require_layer(positional_embedding, "positional_embedding", pos == "emb")
     if pos == "timing":
         if positions is None:
             return add_timing_signal_1d(x)
@@ -265,7 +265,7 @@ def _other_segment(query, memory):
     return ops.cast(differs, "float32") * _large_negative(memory.dtype)
 
 
-def _check_layer(layer, name, wanted):
+def _require_layer(layer, name, wanted):
     if not isinstance(layer, keras.layers.Layer) and (wanted or layer is not None):
         raise ValueError(
             f"`{name}` must be a Keras layer{', as these arguments want one' * wanted}."

@@ -179,7 +179,7 @@ def plot(names, length, channels, output):
 
 
 def _draw(entries, length, channels, output):
-    from tfpe import plot as pictures
+    import tfpe.plot as pictures
     from tfpe.comparison import compare, in_words, signal_of
 
     length = length or LENGTHS[entries[0].axes]
