@@ -230,7 +230,8 @@ def test_inference_mode_and_then_training():
 
 
 @on_torch
-@pytest.mark.filterwarnings("ignore:.*torch.jit.trace. is deprecated")
+@pytest.mark.filterwarnings("ignore:.*torch.jit.trace.* is deprecated")
+@pytest.mark.filterwarnings("ignore:Converting a tensor to a Python")
 def test_a_traced_module_is_right_at_other_positions_and_lengths():
     import torch
 
