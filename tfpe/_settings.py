@@ -1,7 +1,7 @@
 """The settings of a signal, the same for the layers and the functions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import TypedDict
 
 from tfpe._arguments import (
@@ -79,6 +79,11 @@ class Settings:
                 "the unpaired channel is a sine. Received: odd_channel='sine', "
                 "cosine_first=True"
             )
+
+    def config(self):
+        """Returns the settings as JSON gives them back, with lists for tuples."""
+        found = asdict(self)
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in found.items()}
 
     @classmethod
     def of(cls, settings):

@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any, Self
 
 import keras
@@ -194,9 +193,8 @@ class SinusoidalEmbedding(keras.layers.Layer):
         return (*_broadcast_shape(entries), self.channels)
 
     def get_config(self) -> dict[str, Any]:
-        own = {**asdict(self.settings), "axes": self.axes}
-        plain = {k: list(v) if isinstance(v, tuple) else v for k, v in own.items()}
-        return {**super().get_config(), "channels": self.channels, **plain}
+        own = {"channels": self.channels, **self.settings.config(), "axes": self.axes}
+        return {**super().get_config(), **own}
 
 
 def _broadcast_shape(entries):

@@ -1,7 +1,6 @@
 """The Keras layers: configuration, dtype policy, axes and mask. No arithmetic."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any, Self
 
 import keras
@@ -311,14 +310,10 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         return input_shape
 
     def get_config(self) -> dict[str, Any]:
-        own = {"axis": self.axis, "skip_masked": self.skip_masked}
-        return {**super().get_config(), **_plain({**asdict(self.settings), **own})}
+        axis = list(self.axis) if isinstance(self.axis, tuple) else self.axis
+        own = {"axis": axis, "skip_masked": self.skip_masked}
+        return {**super().get_config(), **self.settings.config(), **own}
 
 
 def _is_plain_zero(start_index):
     return type(start_index) is int and start_index == 0
-
-
-def _plain(config):
-    """Returns a config as JSON gives it back, with lists for tuples."""
-    return {k: list(v) if isinstance(v, tuple) else v for k, v in config.items()}
