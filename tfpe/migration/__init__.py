@@ -8,7 +8,8 @@
 The model loads with plain Keras after `import tfpe`.
 """
 
+from tfpe.migration.decoding import decode
 from tfpe.migration.model import Migrated, load, to_layout
 from tfpe.migration.text import text_encoder
 
-__all__ = ["Migrated", "load", "text_encoder", "to_layout"]
+__all__ = ["Migrated", "decode", "load", "text_encoder", "to_layout"]

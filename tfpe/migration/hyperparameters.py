@@ -47,15 +47,30 @@ for _name in ("bottom", "top", "name", "loss", "weights_fn"):
     ALLOWED[_name] = ({}, None) if _name in ("bottom", "top") else None
 
 # Those that the variables show as well, or that are read in `settings`.
-READ = """
-    hidden_size num_heads filter_size num_hidden_layers num_encoder_layers
-    num_decoder_layers layer_preprocess_sequence layer_postprocess_sequence
-    norm_epsilon max_length use_pad_remover use_target_space_embedding
-    attention_key_channels attention_value_channels shared_embedding
-    shared_embedding_and_softmax_weights symbol_modality_num_shards num_rec_steps
-    num_inrecurrence_layers add_step_timing_signal add_position_timing_signal
-    pack_dataset
-""".split()
+READ = [
+    "hidden_size",
+    "num_heads",
+    "filter_size",
+    "num_hidden_layers",
+    "num_encoder_layers",
+    "num_decoder_layers",
+    "layer_preprocess_sequence",
+    "layer_postprocess_sequence",
+    "norm_epsilon",
+    "max_length",
+    "use_pad_remover",
+    "use_target_space_embedding",
+    "attention_key_channels",
+    "attention_value_channels",
+    "shared_embedding",
+    "shared_embedding_and_softmax_weights",
+    "symbol_modality_num_shards",
+    "num_rec_steps",
+    "num_inrecurrence_layers",
+    "add_step_timing_signal",
+    "add_position_timing_signal",
+    "pack_dataset",
+]
 
 # Those of training, data and devices, and those of kinds that are refused above.
 IDLE = re.compile(
