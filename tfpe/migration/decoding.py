@@ -82,7 +82,8 @@ def _continued(decoder, rows, extra_length):
     found, scores = [None] * len(rows), np.zeros(len(rows), "float32")
     for length in sorted({len(row) for row in rows}):
         places = [i for i, row in enumerate(rows) if len(row) == length]
-        starts = np.array([rows[i] for i in places], "int32").reshape(-1, length)
+        starts = np.array([rows[i] for i in places], "int32")
+        starts = starts.reshape(len(places), length)
         ids, scores[places] = decoder.run(starts, length + extra_length)
         for place, row in zip(places, ids, strict=True):
             found[place] = row[length:]
@@ -139,9 +140,8 @@ class _Decoder:
             self.memory,
             2 * self.beams,
         )
-        shape = (*before.shape, -1)
         found = (ops.convert_to_numpy(array) for array in (logs, ids))
-        return [array.reshape(shape) for array in found]
+        return [array.reshape(*before.shape, -1) for array in found]
 
     def _greedy(self, before, start, length):
         made, logs = [], np.zeros(len(before))

@@ -40,11 +40,16 @@ ALLOWED = {
     "transformer_ffn_type": ("fc",),
     "unidirectional_encoder": (False,),
     "use_memory_as_final_state": (False,),
+    # These may have any value.
     "scheduled_sampling_prob": None,
     "vocab_divisor": None,
+    "name": None,
+    "loss": None,
+    "weights_fn": None,
+    # Other ends of the model than the problem's own.
+    "bottom": ({}, None),
+    "top": ({}, None),
 }
-for _name in ("bottom", "top", "name", "loss", "weights_fn"):
-    ALLOWED[_name] = ({}, None) if _name in ("bottom", "top") else None
 
 # Those that the variables show as well, or that are read in `settings`.
 READ = [

@@ -50,7 +50,8 @@ def text_encoder(file=None, kind="subword", *, reverse=False, replace_oov=None):
         return ByteEncoder()
     saved = _saved(file)
     if saved is not None:
-        return kinds[saved.pop("kind")](**saved)
+        made = kinds[saved.pop("kind")]
+        return made(**saved)
     # Other ends of lines are characters that a vocabulary can have.
     lines = _read(file).split("\n")
     lines = lines[:-1] if lines[-1] == "" else lines

@@ -1,0 +1,1 @@
+"""What the command `tfpe` is made of."""
