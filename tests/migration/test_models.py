@@ -13,7 +13,8 @@ import pytest
 from tfpe import migration
 
 ROOT = Path(__file__).parents[2]
-VARIANTS = ROOT / "compat" / "golden" / "variants"
+GOLDEN = ROOT / "compat" / "golden"
+VARIANTS = GOLDEN / "variants"
 NAMES = (
     "postnorm_v1",
     "postnorm_2017",
@@ -74,6 +75,25 @@ def test_logits_are_those_of_tensor2tensor_in_both_layouts(name, loaded):
     back = migration.to_layout(other, "concatenated")
     for ours, theirs in zip(back.get_weights(), model.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("name", "heads", "space"),
+    [
+        ("sixteen_shards", 2, 3),
+        ("unshared", 4, None),
+        ("odd_hidden", 3, 3),
+        ("g2p_checkpoint", 4, 0),
+    ],
+)
+def test_tables_in_shards_or_apart_and_odd_sizes_are_migrated(name, heads, space):
+    made = migration.load(GOLDEN / name, heads=heads, target_space=space)
+    with np.load(GOLDEN / name / "reference.npz") as archive:
+        arrays = dict(archive)
+    for layout in ("concatenated", "interleaved"):
+        model = migration.to_layout(made.model, layout)
+        found = logits(model, arrays)
+        np.testing.assert_allclose(found, arrays["logits"], rtol=0, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("beams", [1, 4])
@@ -257,3 +277,69 @@ def test_without_hyperparameters_what_is_assumed_is_told(tmp_path):
     arrays = reference("postnorm_v1")
     found = logits(made.model, arrays)
     np.testing.assert_allclose(found, arrays["logits"], rtol=0, atol=TOLERANCE)
+
+
+def written(folder, variables):
+    """Writes a checkpoint of arrays by name."""
+    tf = pytest.importorskip("tensorflow")
+    folder.mkdir()
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        made = [
+            tf.compat.v1.get_variable(name, initializer=np.asarray(value, "float32"))
+            for name, value in variables.items()
+        ]
+        session.run(tf.compat.v1.global_variables_initializer())
+        tf.compat.v1.train.Saver(made).save(session, str(folder / "model.ckpt-3"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ordinary():
+    import tensorflow as tf
+
+    reader = tf.train.load_checkpoint(str(VARIANTS / "silent" / "silent_epsilon"))
+    names = reader.get_variable_to_shape_map()
+    return {n: reader.get_tensor(n) for n in names if n.startswith("transformer/")}
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["transformer/body/encoder/layer_0/self_attention/relative_keys"], "relative"),
+        (["transformer/body/encoder/layer_0/ffn/moe/x"], "mixture of experts"),
+        (["transformer/body/a/sru/kernel"], "is recurrent"),
+    ],
+)
+def test_another_kind_is_told_in_a_sentence(names, message, ordinary, tmp_path):
+    folder = written(tmp_path / "x", {**ordinary, **{key: [1.0] for key in names}})
+    with pytest.raises(ValueError, match=message) as raised:
+        migration.load(folder, heads=4, target_space=0)
+    assert len(str(raised.value).splitlines()) == 2
+
+
+def test_a_model_of_another_name_is_told_with_five_variables(tmp_path):
+    names = [f"evolved_transformer/body/part_{n}/kernel" for n in range(9)]
+    folder = written(tmp_path / "x", {key: [1.0] for key in names})
+    with pytest.raises(ValueError, match="it is tensor2tensor's evolved_tr") as raised:
+        migration.load(folder)
+    assert str(raised.value).count("kernel") == 5
+
+
+def test_missing_variables_are_told(ordinary, tmp_path):
+    fewer = {n: v for n, v in ordinary.items() if "layer_1/ffn/conv2" not in n}
+    with pytest.raises(ValueError, match="lacks 4 variables"):
+        migration.load(written(tmp_path / "x", fewer), heads=4, target_space=0)
+
+
+def test_two_shared_tables_are_told_apart_by_the_vocabularies(ordinary, tmp_path):
+    two = {n: v for n, v in ordinary.items() if "symbol_modality" not in n}
+    for rows in (143, 181):
+        name = f"transformer/symbol_modality_{rows}_32/shared/weights_0"
+        two[name] = np.full((rows, 32), rows)
+    folder, told = written(tmp_path / "x", two), {"heads": 4, "target_space": 0}
+    with pytest.raises(ValueError, match="143 and 181 rows"):
+        migration.load(folder, **told)
+    made = migration.load(
+        folder, target_vocab=VARIANTS / "vocab.tiny_lm.180.subwords", **told
+    )
+    assert made.model.output.shape[-1] == 143

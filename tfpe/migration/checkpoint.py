@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 SCOPES = ("transformer", "transformer_encoder", "universal_transformer")
+TRAINING = ("global_step", "losses_avg", "train_stats", "training", "train")
 # The words in names of variables that tell what an unsupported model is.
 TELLING = {
     "relative": "has relative positions in its attention",
@@ -56,7 +57,7 @@ class Checkpoint:
         self.scope = next((s for s in SCOPES if s in first), None)
         self.of_2017 = self.scope is None and "body" in first
         if self.scope is None and not self.of_2017:
-            unsupported(f"is none of {', '.join(SCOPES)}", list(found))
+            _refuse_scope(found)
         start = "" if self.of_2017 else f"{self.scope}/"
         self.shapes = {
             name.removeprefix(start): shape
@@ -96,6 +97,14 @@ class Checkpoint:
         return next((p / name for p in places if (p / name).is_file()), None)
 
 
+def _refuse_scope(found):
+    names = [n for n in found if n.partition("/")[0] not in TRAINING]
+    of_model = re.compile(r"([^/]+)/(body|parallel_\d+|\w*_modality_[\d_]+)/")
+    scopes = [match[1] for match in map(of_model.match, names) if match]
+    is_what = f"is tensor2tensor's {scopes[0]}" if scopes else "is of another kind"
+    unsupported(f"{is_what}, and not {', '.join(SCOPES)}", names or list(found))
+
+
 def unsupported(what, names):
     """Refuses a model in a sentence and at most five variables."""
     shown = "".join(f"\n  {name}" for name in names[:5])
@@ -106,7 +115,9 @@ def unsupported(what, names):
 
 
 def kind_of(names):
-    """Returns what an unsupported model is, told by names of its variables."""
+    """Returns what an unsupported model is, told by its unknown variables."""
+    if not names:
+        return "has no table of symbols"
     for word, what in TELLING.items():
         if any(word in name for name in names):
             return what

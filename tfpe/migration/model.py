@@ -173,7 +173,7 @@ def layer_of(model):
 
 
 def _as_encoder(vocab):
-    if vocab is None or hasattr(vocab, "encode"):
+    if vocab is None or hasattr(vocab, "vocab_size"):
         return vocab
     file = Path(vocab)
     try:

@@ -76,8 +76,7 @@ def variables(checkpoint, sizes):
         parts = np.split(value, len(names), axis=-1)
         found.update(zip(names, parts, strict=True))
     if unknown or not tables:
-        names = unknown or list(checkpoint.shapes)
-        unsupported(kind_of(names), names)
+        unsupported(kind_of(unknown), unknown or list(checkpoint.shapes))
     found.update(_tables(checkpoint, tables, found, sizes))
     return found
 
