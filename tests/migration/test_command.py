@@ -1,5 +1,7 @@
 """The command `tfpe migrate`."""
 
+import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +10,8 @@ from click.testing import CliRunner
 
 from tfpe.tools.migrate import migrate
 
-VARIANTS = Path(__file__).parents[2] / "compat" / "golden" / "variants"
+ROOT = Path(__file__).parents[2]
+VARIANTS = ROOT / "compat" / "golden" / "variants"
 V1 = VARIANTS / "postnorm_v1"
 VOCAB = VARIANTS / "vocab.tiny_upper.180.subwords"
 
@@ -64,3 +67,18 @@ def test_a_file_to_check_with_must_have_what_the_model_takes(tmp_path):
     done = run(V1, "--target-space", 0, "--check", tmp_path / "few.npz")
     assert done.exit_code == 2
     assert "must have the arrays inputs, targets, logits" in done.output
+
+
+def test_the_command_prints_what_the_guide_says(monkeypatch):
+    page = ROOT / "docs" / "migrating-from-tensor2tensor.md"
+    blocks = re.findall(
+        r"```console\n\$ tfpe migrate (.*)\n((?:[^`].*\n)+)```\n",
+        page.read_text(encoding="utf-8"),
+    )
+    monkeypatch.chdir(ROOT)
+    ((arguments, printed),) = blocks
+    done = run(*shlex.split(arguments))
+    assert done.exit_code == 0, done.output
+    # The last digits of the difference are the machine's.
+    shown = [re.sub(r"at most \S+ apart", "", text) for text in (done.stdout, printed)]
+    assert shown[0] == shown[1]
