@@ -129,13 +129,14 @@ class _Decoder:
 
     def _next(self, before, index, parents=None):
         """Returns the best logarithms and their ids after the ids before a step."""
-        rows = np.arange(before.size, dtype="int32")
+        rows = None
         if parents is not None:
             rows = (parents + self.beams * np.arange(len(parents))[:, None]).ravel()
+            rows = ops.convert_to_tensor(rows.astype("int32"))
         logs, ids, self.cache = self.step(
             ops.convert_to_tensor(before.reshape(-1, 1)),
             ops.convert_to_tensor(np.int32(index)),
-            ops.convert_to_tensor(rows.astype("int32")),
+            rows,
             self.cache,
             self.memory,
             2 * self.beams,
@@ -225,7 +226,8 @@ def _compiled(layer):
 
 def _step_of(layer):
     def step(ids, index, rows, cache, memory, count):
-        cache = [[ops.take(a, rows, axis=0) for a in pair] for pair in cache]
+        if rows is not None:
+            cache = [[ops.take(a, rows, axis=0) for a in pair] for pair in cache]
         places = ops.arange(cache[0][0].shape[1], dtype="int32")
         bias = MASKED * ops.cast(places > index, "float32")[None, None, None]
         logits, cache = layer.decode(ids, bias, memory or None, None, index, cache)

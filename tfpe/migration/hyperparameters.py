@@ -3,6 +3,7 @@
 Each one is implemented, without effect on inference, or refused by name and value.
 """
 
+import numbers
 import re
 
 # Values that make the arithmetic of `model.py`; all others are refused.
@@ -46,7 +47,10 @@ ALLOWED = {
     "name": None,
     "loss": None,
     "weights_fn": None,
-    # Other ends of the model than the problem's own.
+    # Other ends of the model than the problem's own; two are of older versions.
+    "input_modalities": ("default", "inputs:default", "", None),
+    "target_modality": ("default", "", None),
+    "modality": ({}, None),
     "bottom": ({}, None),
     "top": ({}, None),
 }
@@ -90,7 +94,7 @@ IDLE = re.compile(
     r"|kernel_height|kernel_width|lstm_forget_bias|memory_height|mlperf_mode"
     r"|no_data_parallelism|num_mixedin_layers|overload_eval_metric_name|pad_batch"
     r"|pretrained_model_dir|schedule|std_server_protocol|transform_bias_init"
-    r"|use_custom_ops|use_fixed_batch_size|num_sampled_classes|unconditional"
+    r"|problem_choice|use_custom_ops|use_fixed_batch_size|num_sampled_classes|unconditional"
     r"|expected_attention_loss_.*|max_.*_seq_length"
 )
 
@@ -173,7 +177,7 @@ def number_of_heads(said, heads, depths):
             "`heads` must be the number of attention heads, which the variables "
             "don't show and no hparams.json tells. Received: heads=None"
         )
-    whole = isinstance(number, int) and not isinstance(number, bool)
+    whole = isinstance(number, numbers.Integral) and not isinstance(number, bool)
     if not whole or number < 1 or any(depth % number for depth in depths):
         raise ValueError(
             "`heads` must be an integer that divides the channels of the attention, "

@@ -161,7 +161,7 @@ class Tensor2TensorTransformer(keras.layers.Layer):
             x = self._sublayer(f"{name}/ffn", x, feed_forward)
         x = self._normalized("decoder/norm", x)
         table = self.w.get("softmax", self.w["targets/embedding"])
-        return ops.matmul(x, ops.transpose(table)), filled
+        return ops.einsum("blc,vc->blv", x, table), filled
 
     def empty_cache(self, rows, length):
         """Returns a cache for `decode` of so many rows and steps."""

@@ -91,10 +91,13 @@ def load(folder, *, vocab=None, target_vocab=None, heads=None, target_space=None
     packed = packed or bool((said or {}).get("pack_dataset"))
     model = build(settings, arrays, packed)
     shared = "inputs/embedding" not in arrays
-    if "classes" in arrays:
-        target = None
-    elif shared:
-        target = target or source
+    if "classes" in arrays and target is not None:
+        raise ValueError(
+            "`target_vocab` must be left out, as the targets are classes. Received: "
+            f"target_vocab={target_vocab}"
+        )
+    if "classes" not in arrays and shared:
+        source, target = source or target, target or source
     if not any(name.startswith("encoder/") for name in arrays):
         source = None
     _check_sizes(arrays, source, target, said)
