@@ -85,23 +85,27 @@ def load(folder, *, vocab=None, target_vocab=None, heads=None, target_space=None
     source, target = (_as_encoder(v) for v in (vocab, target_vocab))
     arrays = variables(checkpoint, tuple(t and t.vocab_size for t in (source, target)))
     spaces = arrays.pop("spaces", None)
-    use_target_space(arrays, spaces, said, flags, target_space, assumed)
+    use_target_space(arrays, spaces, said, flags, target_space)
     settings = settings_of(checkpoint, arrays, said, heads, assumed)
     packed = "packed" in flags.get("problem", "").split("_")
     packed = packed or bool((said or {}).get("pack_dataset"))
     model = build(settings, arrays, packed)
-    shared = "inputs/embedding" not in arrays
+    texts = _texts(arrays, source, target, said)
+    return Migrated(model, *texts, assumed)
+
+
+def _texts(arrays, source, target, said):
+    """Returns the text encoders of the model's inputs and of its targets."""
     if "classes" in arrays and target is not None:
         raise ValueError(
-            "`target_vocab` must be left out, as the targets are classes. Received: "
-            f"target_vocab={target_vocab}"
+            "`target_vocab` must be left out, as the model's targets are classes"
         )
-    if "classes" not in arrays and shared:
+    if "classes" not in arrays and "inputs/embedding" not in arrays:
         source, target = source or target, target or source
     if not any(name.startswith("encoder/") for name in arrays):
         source = None
     _check_sizes(arrays, source, target, said)
-    return Migrated(model, source, target, assumed)
+    return source, target
 
 
 def _saved(folder, *arguments):

@@ -163,7 +163,7 @@ def _require_complete(arrays, settings):
         )
 
 
-def use_target_space(arrays, spaces, said, flags, number, assumed):
+def use_target_space(arrays, spaces, said, flags, number):
     """Puts the row of the target space among the arrays."""
     used = (said or {}).get("use_target_space_embedding", True)
     if spaces is not None and not used:
