@@ -12,6 +12,8 @@ SECTIONS = {
     "speed": "Speed",
     "memory": "Memory, tracing and compilation",
     "accuracy": "Accuracy",
+    "sizes": "Files and building",
+    "commands": "The command line",
     "model": "In a model",
 }
 
@@ -22,13 +24,16 @@ def main(arguments=None):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # Read when TensorFlow starts.
     # A peer has TensorFlow trace it anew for each length, and TensorFlow warns.
     logging.getLogger("tensorflow").setLevel("ERROR")
-    from benchmarks import accuracy, memory, model, report, speed
+    from benchmarks import accuracy, commands, memory, model, report, sizes, speed
 
     gc.freeze()  # What was imported is no garbage, and takes long to look through.
     results = {"environment": report.environment()}
     print("# Benchmarks\n")
     print(", ".join(f"{key} {value}" for key, value in results["environment"].items()))
-    measured = {"speed": speed, "memory": memory, "accuracy": accuracy, "model": model}
+    measured = {
+        **{"speed": speed, "memory": memory, "accuracy": accuracy},
+        **{"sizes": sizes, "commands": commands, "model": model},
+    }
     for name, title in SECTIONS.items():
         if name not in options.section:
             continue

@@ -14,6 +14,7 @@ import pytest
 FOLDER = Path(os.environ.get("TFPE_GOLDENS", Path(__file__).parent / "golden"))
 CASES = json.loads((FOLDER / "goldens.json").read_text())["cases"]
 ARRAYS = np.load(FOLDER / "goldens.npz")
+THEIRS = 2.0**-23  # tensor2tensor's own float32 error, for each radian
 
 
 class Golden:

@@ -9,13 +9,12 @@ import itertools
 
 import numpy as np
 import pytest
-from goldens import golden
+from contract import FLOAT32
+from goldens import THEIRS, golden
 from keras import ops
 
 import tfpe
 
-OURS = 3.5e-7  # what tfpe promises at any position
-THEIRS = 2.0**-23  # tensor2tensor's own float32 error, for each radian
 WORDS = ("axis", "frequency", "function")
 LAYOUTS = ["interleaved", "concatenated", *itertools.permutations(WORDS)]
 FAR = 1_700_000_001
@@ -37,7 +36,7 @@ def tensor2tensor(length, channels, start_index):
 
 def theirs(length, start_index):
     """The error to be allowed between tfpe's and tensor2tensor's values."""
-    return OURS + THEIRS * (start_index + np.arange(length)[:, None])
+    return FLOAT32 + THEIRS * (start_index + np.arange(length)[:, None])
 
 
 @pytest.mark.parametrize("start_index", [FAR, -255])
@@ -120,7 +119,7 @@ def test_with_the_cosines_first_the_permutation_is_the_same(channels):
     order = tfpe.layout_permutation(channels, "interleaved", "concatenated")
     interleaved = signal(11, channels, layout="interleaved", **same)
     concatenated = signal(11, channels, layout="concatenated", **same)
-    np.testing.assert_allclose(interleaved[0, 0], np.cos(7.0), rtol=0, atol=OURS)
+    np.testing.assert_allclose(interleaved[0, 0], np.cos(7.0), rtol=0, atol=FLOAT32)
     np.testing.assert_array_equal(interleaved[:, order], concatenated)
 
 
@@ -170,8 +169,8 @@ def test_with_their_own_spectra_one_layout_has_values_the_other_has_nowhere():
     other += [-0.98999250, 0.99032070, 0.99997911, 0.99999996]
     interleaved = signal(7, 8, layout="interleaved")[3]
     concatenated = signal(7, 8, layout="concatenated")[3]
-    np.testing.assert_allclose(interleaved, paper, rtol=0, atol=OURS + 5e-9)
-    np.testing.assert_allclose(concatenated, other, rtol=0, atol=OURS + 5e-9)
+    np.testing.assert_allclose(interleaved, paper, rtol=0, atol=FLOAT32 + 5e-9)
+    np.testing.assert_allclose(concatenated, other, rtol=0, atol=FLOAT32 + 5e-9)
     for values in (concatenated, tensor2tensor(7, 8, start_index=0)[3]):
         assert np.abs(values - 0.29552021).min() > 0.15
 
@@ -212,7 +211,7 @@ def test_the_spectra_meet_at_one_choice_of_max_timescale(channels, max_paper):
         other = signal(
             50, channels, layout="concatenated", max_timescale=max_t2t, **same
         )
-        np.testing.assert_allclose(other, paper[:, order], rtol=0, atol=2 * OURS)
+        np.testing.assert_allclose(other, paper[:, order], rtol=0, atol=2 * FLOAT32)
 
 
 @pytest.mark.parametrize("start_index", [0, 3, 1000])

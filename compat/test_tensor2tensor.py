@@ -26,13 +26,12 @@ channel the functions of both return zeros; tfpe's layer refuses to do nothing.
 import numpy as np
 import oracle
 import pytest
-from goldens import CASES, goldens
+from contract import FLOAT32_NEAR
+from goldens import CASES, THEIRS, goldens
 from keras import ops
 
 import tfpe
 
-OURS = 1.6e-7  # what tfpe promises up to position 65,535
-THEIRS = 2.0**-23  # tensor2tensor's own float32 error, for each radian
 SUM = 2.0**-24  # a float32 sum is rounded by this part of itself
 CONCATENATED = {"layout": "concatenated"}
 
@@ -90,7 +89,7 @@ def assert_is(golden, actual):
     assert actual.shape == golden.out.shape
     fastest = golden.kwargs.get("min_timescale", 1.0)  # a factor, see above
     furthest = np.max(np.broadcast_arrays(*steps(golden)), axis=0)
-    tolerance = OURS + THEIRS * fastest * furthest[..., None]
+    tolerance = FLOAT32_NEAR + THEIRS * fastest * furthest[..., None]
     if "x" in golden.arrays:
         tolerance = tolerance + 2 * SUM * np.abs(golden.out)
     error = np.abs(actual.astype("float64") - golden.out)
@@ -146,7 +145,7 @@ def test_in_half_precision_the_layer_and_add_timing_signal_1d_round_alike(golden
     x = ops.cast(golden.arrays["x"], dtype)
     positions = np.arange(golden.out.shape[1])
     exact = oracle.rows(positions.tolist(), golden.channels, **CONCATENATED)
-    error = OURS + THEIRS * positions[:, None]
+    error = FLOAT32_NEAR + THEIRS * positions[:, None]
     bounds = [x + ops.cast(exact + e, dtype) for e in (-error, error)]
     low, high, actual = (
         ops.convert_to_numpy(ops.cast(y, "float32"))
@@ -229,7 +228,7 @@ def test_where_tensor2tensor_gives_nan_the_layer_gives_the_right_values(golden):
     places = list(zip(*grids, strict=True))
     signal = oracle.rows(places, golden.channels, **CONCATENATED)
     expected = x.astype("float64") + signal.reshape(x.shape)
-    tolerance = OURS + SUM * np.abs(expected)
+    tolerance = FLOAT32_NEAR + SUM * np.abs(expected)
     np.testing.assert_array_less(np.abs(actual - expected), tolerance)
 
 

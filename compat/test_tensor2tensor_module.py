@@ -10,13 +10,12 @@ import keras
 import numpy as np
 import oracle
 import pytest
-from goldens import CASES, Golden
+from contract import FLOAT32
+from goldens import CASES, THEIRS, Golden
 from keras import ops
 
 import tfpe.tensor2tensor as t2t
 
-OURS = 3.5e-7  # what tfpe promises at any position
-THEIRS = 2.0**-23  # tensor2tensor's own float32 error, for each radian
 # A number is rounded by this part of itself, and by no less than this in float16.
 ROUNDING = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 SMALLEST = {"float32": 0.0, "float16": 2.0**-25, "bfloat16": 0.0}
@@ -207,7 +206,7 @@ def test_a_call_returns_what_it_returned_in_tensor2tensor(golden, dtype):
     furthest = np.max(steps(golden), axis=0)[..., None] if expected.size else 0
     # The signal is rounded, then the sum, by tensor2tensor and by us.
     size = np.abs(added) + np.abs(expected) + np.abs(golden.out if golden.finite else 0)
-    tolerance = OURS + THEIRS * fastest * furthest + ROUNDING[dtype] * size
+    tolerance = FLOAT32 + THEIRS * fastest * furthest + ROUNDING[dtype] * size
     error = np.abs(actual - expected)
     bound = np.broadcast_to(tolerance + 2 * SMALLEST[dtype], error.shape)
     np.testing.assert_array_less(error, bound)

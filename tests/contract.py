@@ -1,6 +1,8 @@
 """What the accuracy contract promises, and the helpers that hold `tfpe` to it."""
 
+import inspect
 import itertools
+import os
 import re
 
 import keras
@@ -10,6 +12,8 @@ import pytest
 
 FLOAT32_NEAR = 1.6e-7  # float32 at positions 0 to 65,535
 FLOAT32 = 3.5e-7  # float32 at any int32 position; and between two ways to get there
+INT64 = 6e-7  # float32 at any position of 64 bits
+SUM = 2 * FLOAT32  # float32 sums below 4 in size: the signal and one rounding
 FLOAT64 = 1e-14  # float64 at any int32 position
 FRACTION = 5e-7  # float32 at positions with a fraction, below 2**24
 BOUND = 1 + 2**-22  # what no value of the signal exceeds
@@ -23,28 +27,48 @@ POSITIONS = (
     *(0, 1, -1, 255, 256, 257, 1857, 65535, 65536, 2**24 + 1, 1700000001),
     *(2**31 - 1, -(2**31)),
 )
+BACKEND = keras.backend.backend()
+HAS_FLOAT64 = BACKEND != "jax" or os.environ.get("JAX_ENABLE_X64") == "1"
 
 
 def _modes():
     """Returns, by name, the ways in which the backend runs a function."""
     modes = {"eager": lambda function: function}
-    if keras.backend.backend() == "tensorflow":
+    if BACKEND == "tensorflow":
         import tensorflow as tf
 
         modes["graph"] = tf.function
         modes["xla"] = lambda function: tf.function(function, jit_compile=True)
-    if keras.backend.backend() == "jax":
+    if BACKEND == "jax":
         import jax
 
         modes["xla"] = jax.jit
     return modes
 
 
-on_tensorflow = pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="of TensorFlow alone"
-)
+def _only_on(backend):
+    return pytest.mark.skipif(backend != BACKEND, reason=f"{backend} only")
+
+
+on_tensorflow, on_jax, on_torch = map(_only_on, ("tensorflow", "jax", "torch"))
+needs_float64 = pytest.mark.skipif(not HAS_FLOAT64, reason="needs JAX_ENABLE_X64=1")
 MODES = _modes()
 COMPILED = tuple(MODES)[1:]
+
+
+def dtypes(*names):
+    """Returns dtypes or policies as parameters; float64 is skipped where missing."""
+    return [
+        pytest.param(name, marks=needs_float64) if name == "float64" else name
+        for name in names
+    ]
+
+
+def export(model, path, **options):
+    """Exports a model without its printed summary, which Keras 3.3 never printed."""
+    if "verbose" in inspect.signature(model.export).parameters:
+        options["verbose"] = False
+    model.export(path, **options)
 
 
 def conventions(channels):

@@ -20,6 +20,7 @@ from contract import (
     assert_promised,
     conventions,
     dtype_of,
+    dtypes,
     some_conventions,
     to_float64,
 )
@@ -38,7 +39,7 @@ def zeros(*shape):
     return keras.ops.zeros(shape, keras.config.dtype_policy().compute_dtype)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", dtypes(*POLICIES))
 @pytest.mark.parametrize("channels", WIDTHS)
 def test_layer_is_right_at_adversarial_positions(channels, policy):
     keras.config.set_dtype_policy(policy)
@@ -55,7 +56,7 @@ def test_layer_is_right_at_adversarial_positions(channels, policy):
 
 
 @pytest.mark.parametrize("mode", COMPILED)
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", dtypes(*POLICIES))
 @pytest.mark.parametrize("channels", WIDTHS)
 def test_layer_is_right_in_graphs(channels, policy, mode):
     keras.config.set_dtype_policy(policy)
@@ -81,7 +82,7 @@ def test_layer_is_right_in_graphs(channels, policy, mode):
         assert_promised(rows[0], want, ADVERSARIAL)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", dtypes(*POLICIES))
 @pytest.mark.parametrize("channels", WIDTHS)
 def test_layer_is_right_over_ranges(channels, policy):
     keras.config.set_dtype_policy(policy)
@@ -95,7 +96,7 @@ def test_layer_is_right_over_ranges(channels, policy):
             assert_promised(got[0], want, where)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", dtypes(*DTYPES))
 @pytest.mark.parametrize("settings", conventions(8), ids=str)
 def test_signal_is_right_at_random_positions(settings, dtype):
     random = np.random.default_rng(8)
@@ -106,7 +107,7 @@ def test_signal_is_right_at_random_positions(settings, dtype):
         assert_promised(got, want, where)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", dtypes(*DTYPES))
 def test_signal_is_right_one_step_before_and_after_powers_of_two(dtype):
     for power in (8, 10, 12, 13, 16, 24, 30):
         for where in (2**power - 1, 2**power, 2**power + 1):
@@ -134,7 +135,7 @@ def first_65536_rows():
     return oracle.many_rows(range(2**16), 64)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", dtypes(*DTYPES))
 def test_every_position_to_65535_is_right(first_65536_rows, dtype):
     where = np.arange(2**16, dtype="int32")
     for got in (
@@ -146,7 +147,7 @@ def test_every_position_to_65535_is_right(first_65536_rows, dtype):
 
 
 @pytest.mark.parametrize("mode", COMPILED)
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", dtypes(*POLICIES))
 def test_long_range_of_unknown_length_is_right(first_65536_rows, policy, mode):
     keras.config.set_dtype_policy(policy)
     layer = tfpe.SinusoidalPositionalEncoding()
@@ -155,7 +156,9 @@ def test_long_range_of_unknown_length_is_right(first_65536_rows, policy, mode):
 
 
 @pytest.mark.parametrize("channels", [2, 3, 8, 64])
-@pytest.mark.parametrize("positions", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize(
+    "positions", dtypes("float16", "bfloat16", "float32", "float64")
+)
 def test_float_position_without_a_fraction_is_the_integer(positions, channels):
     where = np.array([0, 1, -1, 255, 256, 1024, 65536, -(2**31), 2**30], "float64")
     where = where[np.abs(where) < 2**16] if positions == "float16" else where
@@ -201,7 +204,7 @@ def test_positions_with_a_fraction_are_not_rounded_under_half_policies(policy):
     assert_close(got[1], want, unit + FRACTION)
 
 
-@pytest.mark.parametrize("held", ["float64"])
+@pytest.mark.parametrize("held", dtypes("float64"))
 @pytest.mark.parametrize(
     ("dtype", "tolerance"), [("float32", FRACTION), ("float64", FLOAT64)]
 )
@@ -213,7 +216,7 @@ def test_float64_positions_keep_their_digits(dtype, tolerance, held):
         assert_close(got, oracle.rows(where, 8, **settings), tolerance)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", dtypes(*DTYPES))
 @pytest.mark.parametrize("amplitude", [-0.125, 3.0, 100.5])
 def test_error_and_bound_are_in_proportion_to_the_amplitude(amplitude, dtype):
     settings = {"amplitude": amplitude, "layout": "concatenated"}
@@ -223,7 +226,7 @@ def test_error_and_bound_are_in_proportion_to_the_amplitude(amplitude, dtype):
 
 
 @pytest.mark.parametrize("first_position", [7, -3, 0.25, -1700000001, 2**31 - 1])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", dtypes("float32", "float64"))
 def test_first_position_costs_no_accuracy(first_position, dtype):
     settings = {"first_position": first_position}
     want = oracle.rows(POSITIONS, 8, **settings)
@@ -231,7 +234,7 @@ def test_first_position_costs_no_accuracy(first_position, dtype):
     assert_promised(got, want)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", dtypes(*DTYPES))
 def test_timescales_of_every_size_are_right(dtype):
     for settings in (
         {"min_timescale": 1e-3, "max_timescale": 1e9},

@@ -10,12 +10,17 @@ import numpy as np
 import oracle
 import pytest
 from contract import (
-    FLOAT32,
+    BACKEND,
     FRACTION,
+    HAS_FLOAT64,
     POSITIONS,
+    SUM,
     assert_close,
     assert_promised,
     dtype_of,
+    needs_float64,
+    on_jax,
+    on_torch,
     randoms,
     refuses,
     to_float64,
@@ -23,12 +28,7 @@ from contract import (
 
 import tfpe
 
-SUM = 2 * FLOAT32  # of float32 numbers below 4 in size: the signal and one rounding
 INTEGERS = np.array(POSITIONS, "int64").astype("int32")
-BACKEND = keras.backend.backend()
-on_jax = pytest.mark.skipif(BACKEND != "jax", reason="of JAX alone")
-on_torch = pytest.mark.skipif(BACKEND != "torch", reason="of torch alone")
-X64 = os.environ.get("JAX_ENABLE_X64") == "1"
 
 
 def test_the_backend_is_the_one_that_was_asked_for():
@@ -44,25 +44,8 @@ def test_any_int32_position_keeps_the_promise_of_float32():
         assert_promised(got[0], want[row])
 
 
-@pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16"])
-def test_model_of_every_policy_takes_a_training_step(policy):
-    keras.config.set_dtype_policy(policy)
-    model = keras.Sequential(
-        [
-            keras.Input((None,), dtype="int32"),
-            keras.layers.Embedding(11, 6),
-            tfpe.SinusoidalPositionalEncoding(),
-            keras.layers.Dense(3),
-        ]
-    )
-    model.compile(keras.optimizers.SGD(0.1), "mse")
-    ids = np.random.default_rng(0).integers(0, 11, (8, 5))
-    history = model.fit(ids, np.ones((8, 5, 3)), batch_size=8, epochs=3, verbose=0)
-    assert np.all(np.diff(history.history["loss"]) < 0)
-
-
 @on_jax
-@pytest.mark.skipif(X64, reason="there is float64")
+@pytest.mark.skipif(HAS_FLOAT64, reason="there is float64")
 def test_float64_is_refused_by_jax_without_x64():
     words = "can be 'float64' on JAX only with `jax_enable_x64`", "float64"
     with refuses(ValueError, "`dtype`", *words):
@@ -77,7 +60,7 @@ def test_float64_is_refused_by_jax_without_x64():
 
 
 @on_jax
-@pytest.mark.skipif(not X64, reason="needs JAX_ENABLE_X64=1")
+@needs_float64
 def test_float64_keeps_its_promise_on_jax_with_x64():
     got = tfpe.timing_signal_at(INTEGERS, 64, dtype="float64")
     assert_promised(got, oracle.rows(INTEGERS.tolist(), 64))

@@ -1,99 +1,147 @@
-"""Values of cases.json; each case has a test with its name in a file like this."""
+"""Values of cases.json, small inputs of public fault reports.
 
+The cases that are uses, not values, are marked on the test of their topic:
+`@pytest.mark.case("packed")`.
+"""
+
+import json
+import re
 from pathlib import Path
 
 import keras
 import numpy as np
 import oracle
 import pytest
-from cases import CASES, HALF, at, expected
+from cases import CASES, HALF, at, expected, zeros
 from contract import (
     DTYPES,
     FLOAT32,
     FLOAT64,
+    FRACTION,
     LAYOUTS,
     assert_close,
     dtype_of,
+    dtypes,
+    needs_float64,
     to_float64,
 )
 
 import tfpe
 
-# Exporters and several devices have suites of their own.
-ELSEWHERE = {
-    "litert": "test_exported_model_equals_the_layer_at_any_length",
-    "replicas": "test_replicas_of_a_mirrored_strategy_add_the_same",
-}
-OWN = {
-    "interleaved vaswani": {"layout": "interleaved", "spectrum": "vaswani"},
-    "concatenated tensor2tensor": {
+PAPER = {"layout": "interleaved", "spectrum": "vaswani"}
+TENSOR2TENSOR = {"layout": "concatenated", "spectrum": "tensor2tensor"}
+MIX = {"layout": "concatenated", "spectrum": "vaswani"}
+SETTINGS = {
+    "interleaved": {"layout": "interleaved"},
+    "concatenated": {"layout": "concatenated"},
+    "interleaved vaswani": PAPER,
+    "concatenated tensor2tensor": TENSOR2TENSOR,
+    "concatenated vaswani (a well-known tutorial's mix)": MIX,
+    "tensor2tensor": {**TENSOR2TENSOR, "min_timescale": 2},
+    "geometric": {
         "layout": "concatenated",
-        "spectrum": "tensor2tensor",
+        "spectrum": "geometric",
+        "min_timescale": 2,
     },
-    "concatenated vaswani (a well-known tutorial's mix)": {
-        "layout": "concatenated",
-        "spectrum": "vaswani",
-    },
+    "interleaved, zero": PAPER,
+    "interleaved, sine: last channel": {**PAPER, "odd_channel": "sine"},
 }
+ALL = slice(None)
+
+
+def values():
+    """Yields case, settings, positions, channels, which of them, and their values."""
+
+    def each(case, positions, channels, which=ALL):
+        for name, row in expected(case).items():
+            last = slice(-1, None) if name.endswith("last channel") else which
+            yield (
+                case,
+                SETTINGS[name],
+                [positions],
+                channels,
+                last,
+                [np.atleast_1d(row)],
+            )
+
+    yield from each("layout-pos0", 0, 10)
+    yield from each("values-d8-p3", 3, 8)
+    yield from each("min-timescale", 1, 4)
+    yield from each("odd-5", 1, 5)
+    for name, rows in expected("values-d4").items():
+        where = [int(position) for position in rows]
+        yield "values-d4", SETTINGS[name], where, 4, ALL, list(rows.values())
+    for layout in LAYOUTS:
+        rows = [expected("odd-3")["both layouts"]]
+        yield "odd-3", SETTINGS[layout], [3], 3, ALL, rows
+    for name, row in expected("long-512").items():
+        layout, position, which = re.match(r"(.*), (\d+), channels (.*)", name).groups()
+        which = [0, 1, 2, 3] if which == "0..3" else [int(c) for c in which.split(",")]
+        yield "long-512", SETTINGS[layout], [int(position)], 512, which, [row]
+    for name, sine in expected("float32-integers-collapse").items():
+        where = [int(name[4:-1])]
+        yield "float32-integers-collapse", {}, where, 4, slice(1), [[sine]]
+    probe = CASES["half-precision-probe"]
+    rows = [probe["expect"]["channels 2,3"]]
+    yield "half-precision-probe", PAPER, [probe["position"]], 32, slice(2, 4), rows
+    for case, channels in (("negative-and-fraction", 4), ("unix-time", 6)):
+        where, rows = CASES[case]["positions"], expected(case)
+        if case == "unix-time":
+            rows = [[sine] for sine in rows["sines"]]
+        yield case, PAPER, where, channels, slice(len(rows[0])), rows
+
+
+VALUES = list(values())
+
+
+@pytest.mark.parametrize("dtype", dtypes(*DTYPES))
+@pytest.mark.parametrize(
+    ("case", "settings", "where", "channels", "which", "want"),
+    VALUES,
+    ids=[f"{case}-{number}" for number, (case, *_) in enumerate(VALUES)],
+)
+def test_signal_has_the_values_of_the_case(
+    case, settings, where, channels, which, want, dtype
+):
+    whole = all(isinstance(position, int) for position in where)
+    tolerance = {"float32": FLOAT32 if whole else FRACTION, "float64": FLOAT64}
+    tolerance = tolerance.get(dtype) or HALF[dtype]
+    if case == "layout-pos0":
+        tolerance = 0  # exact in every dtype
+    signal = at(where, channels, dtype, **settings)
+    layer = tfpe.SinusoidalPositionalEncoding(dtype=dtype, **settings)
+    inputs = np.zeros((2, len(where), channels), "float32")
+    for got in (signal, layer(inputs, positions=where)[1]):
+        assert_close(to_float64(got)[:, which], want, tolerance)
+    for position, row in zip(where, want, strict=True) if whole else ():
+        one = tfpe.timing_signal(
+            1, channels, start_index=position, dtype=dtype, **settings
+        )
+        assert_close(to_float64(one)[0, which], row, tolerance)
 
 
 def test_every_case_has_a_test():
-    text = "".join(file.read_text() for file in Path(__file__).parent.glob("test_*.py"))
-    for case in CASES:
-        name = ELSEWHERE.get(case, f"test_{case.replace('-', '_')}")
-        assert f"\ndef {name}(" in text
+    files = Path(__file__).parent.rglob("test_*.py")
+    text = "".join(file.read_text() for file in files)
+    marked = set(re.findall(r"mark\.case\(\"(.*?)\"\)", text))
+    assert marked | {case for case, *_ in VALUES} == set(CASES)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_layout_pos0(dtype):
-    for layout, row in expected("layout-pos0").items():
-        got = tfpe.timing_signal(1, 10, dtype=dtype, layout=layout)
-        np.testing.assert_array_equal(to_float64(got), [row])
-
-
-def test_values_d4():
-    for name, rows in expected("values-d4").items():
-        for position, row in rows.items():
-            assert_close(at(int(position), 4, **OWN[name]), row, FLOAT64)
-            got = at(int(position), 4, "float32", **OWN[name])
-            assert_close(got, row, FLOAT32)
-
-
-def test_values_d8_p3():
-    for name, row in expected("values-d8-p3").items():
-        assert_close(at(3, 8, **OWN[name]), row, FLOAT64)
+@pytest.mark.case("values-d8-p3")
+def test_the_layouts_of_a_position_are_not_permutations_of_each_other():
     sorted_rows = [np.sort(row) for row in expected("values-d8-p3").values()]
     assert not np.allclose(*sorted_rows)
 
 
-def test_min_timescale():
-    for spectrum, row in expected("min-timescale").items():
-        settings = {"layout": "concatenated", "min_timescale": 2}
-        assert_close(at(1, 4, spectrum=spectrum, **settings), row, FLOAT64)
-
-
-def test_min_timescale_t2t_512():
+@pytest.mark.case("min-timescale-t2t-512")
+def test_min_timescale_multiplies_the_frequencies_of_tensor2tensor():
     got = tfpe.timescales(512, layout="concatenated", min_timescale=2.0)
     np.testing.assert_allclose(1 / got[[0, -1]], [2, 2 * 2 / 10000], rtol=1e-15)
     np.testing.assert_allclose(got[[0, -1]], [1 / 2, 10000 / 2**2], rtol=1e-15)
 
 
-def test_odd_5():
-    rows = expected("odd-5")
-    assert_close(at(1, 5), rows["interleaved, zero"], FLOAT64)
-    got = at(1, 5, layout="concatenated")
-    assert_close(got, rows["concatenated tensor2tensor"], FLOAT64)
-    last = at(1, 5, odd_channel="sine")[-1]
-    assert_close(last, rows["interleaved, sine: last channel"], FLOAT64)
-
-
-def test_odd_3():
-    for layout in LAYOUTS:
-        row = expected("odd-3")["both layouts"]
-        assert_close(at(3, 3, layout=layout), row, FLOAT64)
-
-
-def test_permutation_odd_sine():
+@pytest.mark.case("permutation-odd-sine")
+def test_permutation_of_an_odd_width_is_that_of_the_case():
     for name, order in expected("permutation-odd-sine").items():
         got = tfpe.layout_permutation(
             5, "interleaved", "concatenated", odd_channel=name.split(", ")[1]
@@ -101,7 +149,8 @@ def test_permutation_odd_sine():
         np.testing.assert_array_equal(got, order)
 
 
-def test_frequencies():
+@pytest.mark.case("frequencies")
+def test_frequencies_are_those_of_the_case():
     for spectrum, frequencies in expected("frequencies").items():
         got = 1 / tfpe.timescales(8, spectrum=spectrum)
         np.testing.assert_allclose(got, frequencies, rtol=1e-14)
@@ -110,7 +159,9 @@ def test_frequencies():
     np.testing.assert_allclose(last, 1.036632928437698e-04, rtol=1e-15)
 
 
-def test_spectra_meet():
+@pytest.mark.case("spectra-meet")
+@needs_float64
+def test_the_spectra_meet_at_one_longest_timescale():
     for channels in CASES["spectra-meet"]["channels"]:
         end = 10000 ** (2 * (channels // 2 - 1) / channels)
         where = np.arange(-40, 5000, 9)
@@ -120,7 +171,9 @@ def test_spectra_meet():
         assert_close(got, to_float64(at(where, channels))[:, order], 5e-12)
 
 
-def test_integer_arguments():
+@pytest.mark.case("integer-arguments")
+@needs_float64
+def test_integers_of_any_kind_are_as_good_as_floats():
     settings = {"max_timescale": 10000, "min_timescale": 1, "amplitude": 1}
     want = at([1.0], 4)
     assert_close(want[0], oracle.row(1, 4), FLOAT64)
@@ -135,42 +188,18 @@ def test_integer_arguments():
         np.testing.assert_array_equal(layer(np.zeros((1, 1, 4)))[0], want)
 
 
-def test_long_512():
-    channels = {"interleaved": [0, 1, 2, 3], "concatenated": [0, 1, 256, 257]}
-    for name, row in expected("long-512").items():
-        layout, position = name.split()[0], int(name.split(", ")[1])
-        got = to_float64(at(position, 512, layout=layout))[channels[layout]]
-        assert_close(got, row, FLOAT64)
-        got = tfpe.timing_signal(1, 512, start_index=position, layout=layout)
-        assert_close(to_float64(got)[0, channels[layout]], row, FLOAT32)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_float32_integers_collapse(dtype):
-    for name, sine in expected("float32-integers-collapse").items():
-        position = int(name[4:-1])
-        assert_close(at(position, 4, dtype)[0], sine, FLOAT32)
-        got = tfpe.timing_signal(1, 4, start_index=position, dtype=dtype)
-        assert_close(got[0, 0], sine, FLOAT32)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_half_precision_probe(dtype):
-    want = expected("half-precision-probe")["channels 2,3"]
-    got = at(CASES["half-precision-probe"]["position"], 32, dtype)[2:4]
-    assert_close(got, want, HALF.get(dtype, FLOAT32))
-
-
-def test_bf16_rows():
+@pytest.mark.case("bf16-rows")
+def test_bfloat16_tells_neighbouring_rows_apart():
     layer = tfpe.SinusoidalPositionalEncoding(dtype="mixed_bfloat16")
     outputs = layer(np.zeros((1, 259, 4), "float32"))
     for name, sine in expected("bf16-rows").items():
         assert_close(outputs[0, int(name[4:-1]), 0], sine, HALF["bfloat16"])
 
 
+@pytest.mark.case("autocast")
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
-def test_autocast(policy, layout):
+def test_positions_are_not_rounded_by_a_mixed_policy(policy, layout):
     layer = tfpe.SinusoidalPositionalEncoding(layout=layout, dtype=policy)
     positions = np.array([937, 257, 2049], "float32")
     inputs = np.zeros((2, 3, 6), "float32")
@@ -181,7 +210,8 @@ def test_autocast(policy, layout):
         assert_close(got[1, :, 0], want, HALF[layer.compute_dtype])
 
 
-def test_f16_start():
+@pytest.mark.case("f16-start")
+def test_start_index_may_be_past_the_range_of_float16():
     starts = CASES["f16-start"]["start_index"]
     sines = expected("f16-start")["sines"]
     layer = tfpe.SinusoidalPositionalEncoding(dtype="float16")
@@ -192,18 +222,36 @@ def test_f16_start():
     assert_close(got[:, 0, 0], sines, HALF["float16"])
 
 
-def test_negative_and_fraction():
-    positions = CASES["negative-and-fraction"]["positions"]
-    rows = expected("negative-and-fraction")
-    assert_close(at(positions, 4), rows, FLOAT64)
-    layer = tfpe.SinusoidalPositionalEncoding()
-    got = layer(np.zeros((3, 2, 4), "float32"), positions=positions)
-    assert_close(got[2], rows, 5e-7)
+@pytest.mark.case("packed")
+def test_packed_segments_count_their_real_tokens():
+    mask = np.array([CASES["packed"]["token_mask"]])
+    segments = np.array([CASES["packed"]["segments"]])
+    got = np.array(tfpe.positions_from_segments(segments, mask))
+    np.testing.assert_array_equal(got[mask == 1], [0, 1, 0, 1])
 
 
-def test_unix_time():
-    positions = CASES["unix-time"]["positions"]
-    sines = expected("unix-time")["sines"]
-    assert_close(at(positions, 6, "float32")[:, 0], sines, FLOAT32)
-    got = tfpe.timing_signal(2, 6, start_index=positions[0])
-    assert_close(got[:, 0], sines, FLOAT32)
+@pytest.mark.case("offset-by-convention")
+def test_first_position_is_that_of_the_first_real_token():
+    ids, pad = np.array(CASES["offset-by-convention"]["ids"]), 1
+    layer = tfpe.SinusoidalPositionalEncoding(
+        "concatenated", first_position=pad + 1, skip_masked=True
+    )
+    got = layer(zeros(1, 6, 4), mask=ids != pad)[0]
+    want = oracle.rows([2, 3, 4, 5], 4, layout="concatenated")
+    np.testing.assert_array_equal(got[:2], np.zeros((2, 4)))
+    assert_close(got[2:], want, FLOAT32)
+    text = CASES["offset-by-convention"]["expect"]
+    first = json.loads("[" + text.split("[")[1].split("]")[0] + "]")
+    assert_close(got[2], first, FLOAT32)
+
+
+@pytest.mark.case("masked-rows")
+def test_masked_rows_get_a_signal_only_by_default():
+    mask = np.array([[True, True, False]])
+    rows = expected("masked-rows")
+    got = tfpe.SinusoidalPositionalEncoding()(zeros(1, 3, 4), mask=mask)[0, 2]
+    assert_close(got, rows["default, row 2"], FLOAT32)
+    got = tfpe.SinusoidalPositionalEncoding(skip_masked=True)(
+        zeros(1, 3, 4), mask=mask
+    )[0, 2]
+    np.testing.assert_array_equal(got, rows["skip_masked, row 2"])

@@ -5,7 +5,14 @@ import itertools
 import numpy as np
 import oracle
 import pytest
-from contract import FLOAT64, LAYOUTS, ORDERS, assert_close, assert_promised
+from contract import (
+    FLOAT64,
+    LAYOUTS,
+    ORDERS,
+    assert_close,
+    assert_promised,
+    needs_float64,
+)
 
 import tfpe
 
@@ -88,6 +95,7 @@ def test_longest_timescale_of_the_paper_approaches_10000_from_below():
         np.testing.assert_allclose(reached, 10000, rtol=RELATIVE)
 
 
+@needs_float64
 def test_sequence_of_timescales_is_taken_as_it_is_in_its_order():
     scales = [300.0, 2, np.float32(0.1), np.int64(7)]
     for given in (scales, tuple(scales), np.array(scales)):
@@ -97,6 +105,7 @@ def test_sequence_of_timescales_is_taken_as_it_is_in_its_order():
     assert_signal(9, spectrum=scales, layout="concatenated", cosine_first=True)
 
 
+@needs_float64
 @pytest.mark.parametrize("cosine_first", [False, True])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("channels", [2, 3, 8, 9])
@@ -104,6 +113,7 @@ def test_channels_stand_in_the_order_of_the_layout(channels, layout, cosine_firs
     assert_signal(channels, layout=layout, cosine_first=cosine_first)
 
 
+@needs_float64
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("spectrum", SPECTRA)
 @pytest.mark.parametrize("odd_channel", ["zero", "sine"])
@@ -113,6 +123,7 @@ def test_odd_channel_is_zero_or_one_sine_more(layout, spectrum, odd_channel):
         assert_signal(channels, **settings)
 
 
+@needs_float64
 def test_odd_sine_stands_last_interleaved_and_last_of_the_sines_concatenated():
     last = np.sin(np.array(PLACES) / 10000 ** (4 / 5))
     for layout, channel in (("interleaved", 4), ("concatenated", 2)):
@@ -127,6 +138,7 @@ def test_odd_sine_stands_last_interleaved_and_last_of_the_sines_concatenated():
         assert_close(signal[:, channel], last, FLOAT64)
 
 
+@needs_float64
 @pytest.mark.parametrize("order", [*LAYOUTS, *ORDERS, list(ORDERS[4])], ids=str)
 @pytest.mark.parametrize("cosine_first", [False, True])
 def test_layout_is_any_order_of_axis_frequency_and_function(order, cosine_first):
@@ -145,6 +157,7 @@ def test_layout_is_any_order_of_axis_frequency_and_function(order, cosine_first)
     assert_promised(got, oracle.rows(three, 13, **settings))
 
 
+@needs_float64
 def test_six_orders_of_two_axes_are_six_signals():
     signals = [
         np.array(at_points(GRID, 8, layout=order, spectrum="vaswani"))
@@ -154,6 +167,8 @@ def test_six_orders_of_two_axes_are_six_signals():
         assert not np.allclose(one, other)
 
 
+@needs_float64
+@pytest.mark.case("nd-remainder")
 @pytest.mark.parametrize("channels", [4, 5, 6, 7, 8, 9, 10, 11])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_channels_left_over_by_two_axes_are_zero(layout, channels):
@@ -180,6 +195,7 @@ def test_one_channel_with_an_odd_sine_is_zero_too():
     np.testing.assert_array_equal(got, np.zeros((6, 1)))
 
 
+@needs_float64
 @pytest.mark.parametrize("source", LAYOUTS + ORDERS, ids=str)
 @pytest.mark.parametrize("target", LAYOUTS)
 @pytest.mark.parametrize("axes", [1, 2, 3])
@@ -214,6 +230,7 @@ def test_permutation_knows_the_odd_channel(channels, odd_channel):
     np.testing.assert_array_equal(np.array(signals[0])[..., order], signals[1])
 
 
+@needs_float64
 def test_position_is_first_position_plus_step():
     for first in (-2, 0.5, 100):
         settings = {"first_position": first, "layout": "concatenated"}
@@ -228,6 +245,7 @@ def test_position_is_first_position_plus_step():
         assert_close(got, oracle.rows(points, 9, layout=LAYOUTS[1]), FLOAT64)
 
 
+@needs_float64
 def test_amplitude_multiplies_the_signal():
     for amplitude in (-2.5, 0, 3):
         assert_signal(5, amplitude=amplitude)

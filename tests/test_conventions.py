@@ -11,7 +11,7 @@ import pytest
 from keras import ops
 
 import tfpe
-from tfpe.conventions import OUTSIDE
+from tfpe.conventions import OUTSIDE, lookup
 
 NAMES = list(tfpe.CONVENTIONS)
 
@@ -105,3 +105,35 @@ def test_an_unknown_name_is_refused_with_names_that_come_close(name, suggested):
 def test_a_name_that_is_outside_is_refused_with_the_reason():
     with pytest.raises(ValueError, match=r"Unequal blocks.*name='diffusers_3d'"):
         tfpe.SinusoidalPositionalEncoding.from_convention("diffusers_3d")
+
+
+@pytest.mark.parametrize("name", [*NAMES, *OUTSIDE])
+def test_a_name_is_looked_up_by_itself_its_project_its_file_and_its_function(name):
+    (found,) = lookup(name)
+    assert found.name == name
+    for word in (found.project, found.file, found.file.rpartition("/")[2]):
+        assert name in [entry.name for entry in lookup(word)]
+    assert name in [entry.name for entry in lookup(name.upper().replace("_", "-"))]
+    function = found.reproduces.partition(",")[0].partition("(")[0].strip()
+    if function and " " not in function:
+        assert name in [entry.name for entry in lookup(function)]
+
+
+@pytest.mark.parametrize("word", ["xyz", "", None, 7])
+def test_a_word_that_means_nothing_is_refused(word):
+    with pytest.raises(ValueError, match=r"`name` must be one of `tfpe.CONVENTIONS`"):
+        lookup(word)
+
+
+def test_an_entry_says_what_its_project_is_written_with():
+    framework = {name: tfpe.CONVENTIONS[name].framework for name in NAMES}
+    assert framework["tensor2tensor"] == "TensorFlow"
+    assert framework["keras_hub"] == "Keras"
+    assert framework["fairseq"] == "PyTorch"
+    assert framework["paper"] == ""
+
+
+def test_keras_hub_s_entry_says_that_it_adds_nothing_and_drops_the_mask():
+    beyond = tfpe.CONVENTIONS["keras_hub"].beyond
+    assert "returns the encoding and adds nothing" in beyond
+    assert "drops the mask" in beyond

@@ -54,6 +54,7 @@ def free_ports(count):
     return ports
 
 
+@pytest.mark.case("replicas")
 @pytest.mark.slow
 def test_replicas_of_a_mirrored_strategy_add_the_same():
     finish(start("mirrored.py"))
@@ -68,6 +69,7 @@ def test_two_workers_on_loopback_add_the_same():
 @pytest.mark.slow
 @pytest.mark.parametrize("script", ["jax_data.py", "jax_model.py", "jax_sequence.py"])
 def test_eight_devices_of_jax_add_the_same(script):
+    pytest.importorskip("jax")
     finish(start(script, backend="jax", XLA_FLAGS=EIGHT, JAX_PLATFORMS="cpu"))
 
 

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import oracle
 import pytest
-from contract import FLOAT32
+from contract import FLOAT32, on_tensorflow
 
 import tfpe
 
@@ -64,10 +64,9 @@ def test_values_stay_right_and_memory_stays_small(threads):
         assert peak() - before <= ROOM
 
 
+@on_tensorflow
 @pytest.mark.slow
 def test_one_trace_serves_very_many_calls_of_eight_threads():
-    if keras.backend.backend() != "tensorflow":
-        pytest.skip("traces of TensorFlow")
     import tensorflow as tf
 
     layer, want = tfpe.SinusoidalPositionalEncoding(), tables()

@@ -5,17 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import decoding
+import g2p
 import keras
 import numpy as np
 import pytest
 from contract import on_tensorflow
-
-import tfpe
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
-
-import decoding
-import g2p
 from pronunciations import (
     InputError,
     Vocabulary,
@@ -25,6 +20,8 @@ from pronunciations import (
 )
 from training import batches
 from transformer import transformer
+
+import tfpe
 
 pytestmark = on_tensorflow
 DATA = Path(g2p.__file__).parent / "data" / "cmudict.tsv.gz"

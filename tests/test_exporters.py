@@ -11,7 +11,9 @@ from contract import (
     FLOAT32,
     FRACTION,
     LAYOUTS,
+    SUM,
     assert_close,
+    export,
     on_tensorflow,
     randoms,
     to_float64,
@@ -22,7 +24,6 @@ import tfpe
 pytestmark = on_tensorflow
 LENGTHS = (1, 3, 9, 300, 5000)
 QUANTISED = 1e-3  # of tables rounded to float16
-SUM = 2 * FLOAT32  # of float32 numbers below 4 in size: the signal and one rounding
 # One after the other, back and forth, ten times.
 CHANGING = (*LENGTHS, *LENGTHS[::-1])
 
@@ -46,7 +47,7 @@ class SavedModel:
     """A model exported to a SavedModel, and loaded."""
 
     def __init__(self, model, folder):
-        model.export(folder / "saved", verbose=False)
+        export(model, folder / "saved")
         self.loaded = tf.saved_model.load(str(folder / "saved"))
 
     def __call__(self, *arrays):
@@ -66,7 +67,7 @@ class Onnx:
         with warnings.catch_warnings():
             # Keras asks NumPy for an old name of `object`.
             warnings.filterwarnings("ignore", "In the future `np.object`")
-            model.export(folder / "model.onnx", format="onnx", verbose=False)
+            export(model, folder / "model.onnx", format="onnx")
         self.session = runtime.InferenceSession(folder / "model.onnx")
 
     def __call__(self, *arrays):
@@ -81,7 +82,7 @@ class LiteRT:
     def __init__(self, model, folder, **options):
         module = pytest.importorskip("ai_edge_litert.interpreter")
         path = folder / "model.tflite"
-        model.export(path, format="litert", verbose=False, **options)
+        export(model, path, format="litert", **options)
         self.interpreter = module.Interpreter(str(path))
 
     def __call__(self, *arrays):
@@ -104,6 +105,7 @@ class LiteRT:
 EXPORTERS = {"SavedModel": SavedModel, "ONNX": Onnx, "LiteRT": LiteRT}
 
 
+@pytest.mark.case("litert")
 @pytest.mark.parametrize("exporter", EXPORTERS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_exported_model_equals_the_layer_at_any_length(layout, exporter, tmp_path):

@@ -5,14 +5,25 @@ import numpy as np
 import oracle
 import pytest
 import tensorflow as tf
-from contract import FLOAT32, FRACTION, assert_close, assert_promised, randoms
+from contract import (
+    COMPILED,
+    FRACTION,
+    MODES,
+    POLICIES,
+    SUM,
+    assert_close,
+    assert_promised,
+    assert_same_in_dtype,
+    dtypes,
+    export,
+    on_tensorflow,
+    randoms,
+)
 
 import tfpe
 
-if keras.backend.backend() != "tensorflow":
-    pytest.skip("graphs of TensorFlow", allow_module_level=True)
-SUM = 2 * FLOAT32  # of float32 numbers below 4 in size: the signal and one rounding
-WAYS = ("graph", "xla", "eager", "symbolic", "dataset", "export")
+pytestmark = on_tensorflow
+WAYS = ("graph", "xla", "eager", "symbolic", "model graph", "dataset", "export")
 
 
 def use(way, layer, inputs, folder):
@@ -28,10 +39,13 @@ def use(way, layer, inputs, folder):
     model = keras.Model(given, layer(given))
     if way == "symbolic":
         return model(inputs)
-    model.export(folder, verbose=False)
+    if way == "model graph":
+        return tf.function(model)(inputs)
+    export(model, folder)
     return tf.saved_model.load(str(folder)).serve(inputs)
 
 
+@pytest.mark.case("order-of-calls")
 @pytest.mark.slow
 @pytest.mark.parametrize("first", WAYS)
 def test_ways_to_call_may_come_in_any_order(first, tmp_path):
@@ -47,17 +61,20 @@ def test_ways_to_call_may_come_in_any_order(first, tmp_path):
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
-@pytest.mark.parametrize("kind", ["start", "starts", "positions", "floats"])
-def test_one_trace_serves_all_steps_that_are_data(kind, jit_compile):
-    shape = {"start": [], "starts": [None]}.get(kind, [None, None])
+@pytest.mark.parametrize(
+    "kind", ["start", "two starts", "starts", "positions", "floats"]
+)
+@pytest.mark.case("retrace")
+def test_one_trace_serves_all_lengths_and_steps(kind, jit_compile):
+    shapes = {"start": [], "two starts": [2], "starts": [None]}
     dtype = "float32" if kind == "floats" else "int32"
-    name = "start_index" if kind in ("start", "starts") else "positions"
+    name = "start_index" if kind in shapes else "positions"
     layer, traces = tfpe.SinusoidalPositionalEncoding(), []
 
     @tf.function(
         input_signature=[
             tf.TensorSpec([None, None, 6]),
-            tf.TensorSpec(shape, dtype),
+            tf.TensorSpec(shapes.get(kind, [None, None]), dtype),
         ],
         jit_compile=jit_compile,
     )
@@ -65,12 +82,16 @@ def test_one_trace_serves_all_steps_that_are_data(kind, jit_compile):
         traces.append(inputs.shape)
         return layer(inputs, **{name: steps})
 
-    for length, start in ((3, 0), (7, 4090), (3, 70000), (9, -4), (1, 2**24)):
+    edges = ((3, 0), (7, 4090), (3, 70000), (9, -4), (1, 2**24))
+    # XLA compiles each length once, so there it has few of them.
+    every = [(length, 50 - length) for length in range(1, 51, 10 if jit_compile else 1)]
+    for length, start in (*edges, *every):
         starts = np.array([start, 5])
         if kind == "start":
             starts[1] = start
         where = starts[:, None] + np.arange(length)
-        steps = {"start": starts[0], "starts": starts}.get(kind, where)
+        steps = starts if kind in shapes else where
+        steps = starts[0] if kind == "start" else steps
         got = call(np.zeros((2, length, 6), "float32"), steps.astype(dtype))
         want = oracle.rows(where.ravel(), 6).reshape(2, length, 6)
         assert_promised(got, want)
@@ -137,3 +158,39 @@ def test_second_derivative_of_positions_is_right():
         slope = inner.gradient(sine, where)
     got = outer.gradient(slope, where)
     assert_close(got, -np.sin(where.numpy().astype("float64")), 2 * FRACTION)
+
+
+@pytest.mark.case("xla")
+@pytest.mark.parametrize("policy", dtypes(*POLICIES))
+def test_xla_takes_unknown_lengths_and_start_indices_as_data(policy):
+    keras.config.set_dtype_policy(policy)
+    layer = tfpe.SinusoidalPositionalEncoding()
+    dtype = layer.compute_dtype
+    call = tf.function(
+        lambda x, start: layer(x, start_index=start),
+        input_signature=[
+            tf.TensorSpec([None, None, 8], dtype),
+            tf.TensorSpec([], "int32"),
+        ],
+        jit_compile=True,
+    )
+    for length, start in ((5, 2047), (9, 70000), (3, 2), (300, 65500), (3, -1)):
+        got = call(keras.ops.zeros((2, length, 8), dtype), start)
+        where = np.arange(start, start + length)
+        assert_promised(got[1], oracle.many_rows(where, 8), where)
+
+
+@pytest.mark.parametrize("mode", COMPILED)
+@pytest.mark.parametrize("policy", dtypes(*POLICIES))
+def test_layer_may_be_first_called_in_a_graph(policy, mode):
+    keras.config.set_dtype_policy(policy)
+    layer = tfpe.SinusoidalPositionalEncoding()
+    inputs = randoms(2, 5, 6, dtype=layer.compute_dtype)
+    zeros = keras.ops.zeros_like(inputs)
+    call = MODES[mode](layer)
+    first = call(inputs)
+    eager = layer(inputs)
+    assert_same_in_dtype(first, eager)
+    assert_same_in_dtype(tf.function(lambda x: layer(x))(inputs), eager)
+    assert_promised(call(zeros)[1], oracle.rows(range(5), 6), range(5))
+    assert_promised(layer(zeros, start_index=9)[0], oracle.rows(range(9, 14), 6))

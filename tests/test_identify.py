@@ -9,8 +9,10 @@ import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from keras import ops
 
 import tfpe
+import tfpe._settings
 
 ROUNDING = {"float64": 1e-12, "float32": 2.0**-23, "float16": 2.0**-11}
 CONVENTIONS = {n: c for n, c in tfpe.CONVENTIONS.items() if c.axes == 1}
@@ -386,3 +388,146 @@ def test_what_is_no_table_is_an_error(table, error, message):
 def test_a_first_position_that_is_no_number_is_an_error():
     with pytest.raises(TypeError, match="`first_position` must be a finite number"):
         tfpe.identify(rows(8, 4), first_position="0")
+
+
+def of_layer(length, channels, start, **settings):
+    """Returns what the layer's own code gives in float32."""
+    signal = tfpe.timing_signal(length, channels, start_index=start, **settings)
+    return ops.convert_to_numpy(signal)
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
+@pytest.mark.parametrize(
+    ("start", "length"),
+    [(-100, 60), (-29, 59), (-300, 600), (5000, 300), (-5, 8), (20_000, 100)],
+)
+def test_the_layer_s_own_float32_rows_are_found_wherever_they_start(
+    start, length, layout
+):
+    found = tfpe.identify(of_layer(length, 64, start, layout=layout))
+    assert found.settings.get("layout", "interleaved") == layout
+    assert {**found.settings, "layout": layout} == {
+        "layout": layout,
+        "first_position": start,
+    }
+    assert found.step == 1
+    known = tfpe.identify(
+        of_layer(length, 64, start, layout=layout), first_position=start
+    )
+    assert known.settings == found.settings
+
+
+def test_a_far_first_position_is_taken_if_it_is_known():
+    table = of_layer(100, 128, 100_000)
+    found = tfpe.identify(table, first_position=100_000)
+    assert found.settings == {"first_position": 100_000}
+
+
+@given(
+    st.integers(-2000, 4000),
+    st.integers(12, 80),
+    st.sampled_from([16, 33, 64]),
+    st.sampled_from(["interleaved", "concatenated"]),
+    st.sampled_from([1, -1]),
+    st.sampled_from(["float32", "float16", "noise"]),
+)
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_it_finds_negative_far_and_descending_rows(
+    first, length, channels, layout, step, dtype
+):
+    start = min(first, first + step * (length - 1))
+    table = rows(length, channels, layout=layout, first_position=start)[::step]
+    noisy = table + noise(table.shape) if dtype == "noise" else table.astype(dtype)
+    found = tfpe.identify(noisy)
+    assert found.step == step
+    given = with_defaults({"layout": layout, "first_position": first}, channels)
+    candidates = [with_defaults(c, channels) for c in found.candidates]
+    assert given in candidates
+
+
+def test_rows_that_are_counted_down_are_those_of_the_layer_at_descending_positions():
+    table = rows(60, 64)[::-1].astype("float32")
+    found = tfpe.identify(table)
+    assert (found.settings, found.step) == ({"first_position": 59}, -1)
+    layer = tfpe.SinusoidalPositionalEncoding(**found.settings)
+    inputs = np.zeros((1, 60, 64), "float32")
+    actual = layer(inputs, positions=found.step * np.arange(60))
+    np.testing.assert_allclose(ops.convert_to_numpy(actual)[0], table, atol=2e-7)
+
+
+def test_the_rows_of_espnet_s_relative_positions_have_its_name():
+    positions = np.arange(29, -30, -1)
+    table = oracle.rows(positions, 64).astype("float32")
+    found = tfpe.identify(table)
+    assert found.names[:2] == ("espnet_relative", "paper")
+    assert (found.settings, found.step) == ({"first_position": 29}, -1)
+    known = tfpe.identify(table, first_position=29)
+    assert known == found
+    assert not tfpe.identify(table, first_position=28).sinusoidal
+    assert "espnet_relative" not in tfpe.identify(rows(60, 64)).names
+
+
+@pytest.mark.parametrize("name", [n for n, c in GRIDS.items() if c.axes == 3])
+def test_it_finds_the_volume_in_a_flattened_table(name):
+    entry = GRIDS[name]
+    table = grid((8, 5, 6), 24, entry.axis, **entry.settings).reshape(-1, 24)
+    wanted = {**entry.settings, "axis": entry.axis}
+    assert tfpe.identify(table.astype("float32")).settings == wanted
+    class_token = np.concatenate([np.zeros((1, 24)), table])
+    assert tfpe.identify(class_token).settings == wanted
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e-5, 1e200])
+def test_any_amplitude_is_found(size):
+    found = tfpe.identify(size * rows(60, 64))
+    assert found.settings == {"amplitude": size}
+    assert "paper" in found.names
+    np.testing.assert_array_less(found.residual, 1e-12 * size)
+
+
+@pytest.mark.parametrize("shape", [(1500, 384), (200, 64), (40, 512)])
+@pytest.mark.parametrize("given", [{}, {"layout": "concatenated"}])
+def test_bfloat16_tables_are_found(given, shape):
+    table = rows(*shape, **given)
+    rounded = table.astype(ml_dtypes.bfloat16)
+    for same in rounded, rounded.astype("float32"):
+        assert tfpe.identify(same).settings == given
+
+
+def test_a_pair_that_turns_once_a_row_is_found():
+    given = {"spectrum": "geometric", "max_timescale": 100.0}
+    table = rows(60, 8, min_timescale=1 / (2 * np.pi), **given).astype("float32")
+    found = tfpe.identify(table)
+    np.testing.assert_allclose(found.settings.pop("min_timescale"), 0.5 / np.pi)
+    assert found.settings == given
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("cosines", ["beside", "behind"])
+def test_a_fourier_matrix_is_no_table_of_positions(first, cosines):
+    angle = 2 * np.pi / 64 * np.outer(np.arange(64), np.arange(first, 32 + first))
+    both = [np.sin(angle), np.cos(angle)]
+    matrix = np.stack(both, axis=-1) if cosines == "beside" else np.hstack(both)
+    assert not tfpe.identify(matrix.reshape(64, 64)).sinusoidal
+
+
+def test_long_and_wide_tables_have_the_residual_of_all_their_rows():
+    table = rows(3000, 512, layout="concatenated").astype("float32")
+    found = tfpe.identify(table)
+    assert found.settings == {"layout": "concatenated"}
+    # One number in the middle, which neither end has.
+    table[1500, 7] += 0.5
+    expected = np.hypot(found.residual, 0.5 / np.sqrt(table.size))
+    np.testing.assert_allclose(tfpe.identify(table).residual, expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize("ragged", [[1, [2]], [[1, 2], [3]]])
+def test_lists_of_different_lengths_are_refused(ragged):
+    with pytest.raises(ValueError, match=r"`table` must be .*different lengths"):
+        tfpe.identify(ragged)
+
+
+@pytest.mark.parametrize("position", [1e154, -(2.0**40), np.inf, np.nan])
+def test_a_first_position_beyond_int32_is_refused(position):
+    with pytest.raises(ValueError, match="`first_position` must be a finite number in"):
+        tfpe.identify(rows(8, 4), first_position=position)

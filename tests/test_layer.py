@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import oracle
 import pytest
+from cases import CASES
 from contract import (
     DTYPES,
     FLOAT32,
@@ -11,11 +12,13 @@ from contract import (
     MODES,
     ORDERS,
     POLICIES,
+    SUM,
     assert_close,
     assert_promised,
     assert_same_in_dtype,
     conventions,
     dtype_of,
+    dtypes,
     randoms,
     rounded,
     to_float64,
@@ -24,8 +27,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfpe
-
-SUM = 2 * FLOAT32  # of float32 numbers below 4 in size: the signal and one rounding
 
 
 def layer_of(**settings):
@@ -47,7 +48,7 @@ def test_outputs_are_inputs_plus_signal(channels, layout):
     assert_close(outputs, want, SUM)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", dtypes("float32", "float64"))
 @given(
     channels=st.integers(2, 17),
     layout=st.sampled_from(LAYOUTS),
@@ -75,10 +76,12 @@ def test_signal_function_gives_what_the_layer_adds(
     assert_promised(signal, want, amplitude=max(abs(settings["amplitude"]), 1))
 
 
+@pytest.mark.case("axis")
 @pytest.mark.parametrize(
     ("axis", "shape"),
     [
         *((-2, (2, 5, 6)), (1, (2, 5, 6)), (0, (5, 2, 6)), (-3, (5, 2, 6))),
+        (-2, (5, 5, 6)),  # as many rows as steps hide swapped axes
         *((2, (2, 3, 5, 6)), (1, (2, 5, 3, 6)), (-4, (5, 2, 3, 6))),
         (3, (4, 2, 3, 5, 6)),
     ],
@@ -92,6 +95,7 @@ def test_signal_lies_along_the_axis_and_is_the_same_along_all_others(axis, shape
     assert_close(outputs, to_float64(inputs) + want.reshape(place), SUM)
 
 
+@pytest.mark.case("nd-non-square")
 @pytest.mark.parametrize("layout", [*LAYOUTS, ORDERS[3]], ids=str)
 @pytest.mark.parametrize(
     ("axis", "shape"),
@@ -175,28 +179,8 @@ def test_start_index_may_be_any_integers(start_index):
     assert_close(outputs, want, SUM)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("policy", POLICIES)
-def test_split_equals_whole_for_every_cut(policy, mode):
-    keras.config.set_dtype_policy(policy)
-    dtype = keras.config.dtype_policy().compute_dtype
-    inputs = randoms(2, 7, 6, dtype=dtype)
-    layer = layer_of(layout="concatenated")
-
-    @MODES[mode]
-    def pieces(inputs, cuts):
-        return [
-            (layer(inputs[:, :cut]), layer(inputs[:, cut:], start_index=cuts[cut]))
-            for cut in range(8)
-        ]
-
-    whole = layer(inputs)
-    for both in pieces(inputs, keras.ops.arange(8, dtype="int32")):
-        assert_same_in_dtype(keras.ops.concatenate(both, axis=1), whole)
-
-
-@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16", "float64"])
-@pytest.mark.parametrize("given_dtype", DTYPES)
+@pytest.mark.parametrize("policy", dtypes("mixed_float16", "mixed_bfloat16", "float64"))
+@pytest.mark.parametrize("given_dtype", dtypes(*DTYPES))
 def test_inputs_and_signal_are_rounded_once_and_so_is_their_sum(policy, given_dtype):
     layer = layer_of(dtype=policy)
     dtype = layer.compute_dtype
@@ -218,13 +202,54 @@ def test_empty_inputs_stay_empty(shape):
     assert tfpe.timing_signal((0, 4), 6).shape == (0, 4, 6)
 
 
+@pytest.mark.case("nd-blocks")
+def test_pixel_has_the_signal_of_its_row_and_then_of_its_column():
+    settings = {"layout": CASES["nd-blocks"]["layout"]}
+    layer = tfpe.SinusoidalPositionalEncoding(axis=(1, 2), **settings)
+    got = layer(np.zeros(CASES["nd-blocks"]["shape"], "float32"))[0, 1, 0]
+    want = [oracle.row(position, 4, **settings) for position in (1, 0)]
+    assert_close(got, np.concatenate(want), FLOAT32)
+
+
+@pytest.mark.case("split")
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("policy", dtypes(*POLICIES))
+def test_split_equals_whole_for_every_cut(policy, mode):
+    keras.config.set_dtype_policy(policy)
+    dtype = keras.config.dtype_policy().compute_dtype
+    inputs = randoms(2, 7, 6, dtype=dtype)
+    layer = layer_of(layout="concatenated")
+
+    def starts(cut, cuts, wide_cuts):
+        yield cuts[cut]
+        if cut in (0, 3):
+            yield from (cut, np.int64(cut), wide_cuts[cut])
+            yield keras.ops.stack([cuts[cut]] * 2)
+
+    @MODES[mode]
+    def pieces(inputs, *cuts):
+        return [
+            (layer(inputs[:, :cut]), layer(inputs[:, cut:], start_index=start))
+            for cut in range(8)
+            for start in starts(cut, *cuts)
+        ]
+
+    whole = layer(inputs)
+    cuts = (keras.ops.convert_to_tensor(np.arange(8, dtype=d)) for d in ("i4", "i8"))
+    for both in pieces(inputs, *cuts):
+        assert_same_in_dtype(keras.ops.concatenate(both, axis=1), whole)
+
+
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("channels", [2, 3, 64])
-def test_lengths_may_change_from_call_to_call(channels):
-    for settings in conventions(channels)[:5]:
+def test_lengths_and_start_indices_may_come_in_any_order(channels, mode):
+    steps = [(3, 0), (5001, 0), (3, 5), (1, 4999), (3, 0), (7, 70000), (5001, 0)]
+    for settings in conventions(channels)[:5] if mode == "eager" else [{}]:
         layer = layer_of(**settings)
-        for length, start in ((3, 0), (5001, 0), (3, 5), (1, 4999), (3, 0)):
+        call = MODES[mode](lambda x, start, layer=layer: layer(x, start_index=start))
+        for length, start in steps:
+            zeros = np.zeros((1, length, channels), "float32")
             where = np.arange(start, start + length)
-            got = layer(np.zeros((1, length, channels), "float32"), start_index=start)
-            assert_promised(
-                got[0], oracle.many_rows(where, channels, **settings), where
-            )
+            want = oracle.many_rows(where, channels, **settings)
+            for kind in (int, np.int32) if mode == "eager" else (np.int32,):
+                assert_promised(call(zeros, kind(start))[0], want, where)

@@ -7,11 +7,19 @@ import numpy as np
 import oracle
 import pytest
 import tensorflow as tf
-from contract import FLOAT32, LAYOUTS, MODES, assert_close, randoms, to_float64
+from cases import CASES
+from contract import (
+    LAYOUTS,
+    MODES,
+    SUM,
+    assert_close,
+    on_tensorflow,
+    randoms,
+    to_float64,
+)
 
 import tfpe
 
-SUM = 2 * FLOAT32  # of float32 numbers below 4 in size: the signal and one rounding
 MASK = np.array([[0, 0, 1, 1, 1], [1, 0, 1, 1, 0], [0, 0, 0, 0, 0]], bool)
 STEPS = np.array([[0, 0, 0, 1, 2], [0, 0, 1, 2, 0], [0, 0, 0, 0, 0]])
 
@@ -107,20 +115,24 @@ def test_mask_may_have_every_leading_axis_or_those_to_the_positional_one():
     assert_close(layer(inputs, mask=mask), want, SUM)
 
 
+@pytest.mark.case("left-padding")
 def test_real_rows_of_left_and_right_padded_copies_are_equal():
     tokens = randoms(1, 3, 6)
     padding = randoms(1, 2, 6, seed=1)
     left = keras.ops.concatenate([padding, tokens], axis=1)
     right = keras.ops.concatenate([tokens, padding], axis=1)
+    mask = np.array(CASES["left-padding"]["mask"], bool)
+    np.testing.assert_array_equal(tfpe.positions_from_mask(mask)[:, 2:], [[0, 1, 2]])
     outputs = [
-        skipping()(left, mask=np.array([[0, 0, 1, 1, 1]], bool))[:, 2:],
-        skipping()(right, mask=np.array([[1, 1, 1, 0, 0]], bool))[:, :3],
+        skipping()(left, mask=mask)[:, 2:],
+        skipping()(right, mask=mask[:, ::-1])[:, :3],
     ]
     np.testing.assert_array_equal(*outputs)
     want = to_float64(tokens) + oracle.rows(range(3), 6)
     assert_close(outputs[0], want, SUM)
 
 
+@pytest.mark.case("mask")
 @pytest.mark.parametrize("skip_masked", [False, True])
 def test_mask_of_an_embedding_is_kept(skip_masked):
     layer = tfpe.SinusoidalPositionalEncoding(skip_masked=skip_masked)
@@ -156,6 +168,7 @@ def test_mask_may_be_an_input_of_a_functional_model():
     assert_close(model([inputs, mask]), expected(inputs), SUM)
 
 
+@on_tensorflow
 def test_mask_of_unknown_size_is_used_in_a_graph():
     layer = skipping()
     signature = [tf.TensorSpec([None, None, 6]), tf.TensorSpec([None, None], "bool")]

@@ -8,7 +8,7 @@ import oracle
 import pytest
 
 from tfpe import plot
-from tfpe.comparison import compare, signal_of
+from tfpe.comparison import compare, in_words, signal_of
 
 CONCATENATED = {"layout": "concatenated", "spectrum": "vaswani"}
 
@@ -132,3 +132,58 @@ def test_a_channel_that_comes_twice_is_no_permutation():
 def test_signals_of_different_shapes_are_refused():
     with pytest.raises(ValueError, match=r"same shape. Received: first.shape=\(3, 4\)"):
         compare(np.zeros((3, 4)), np.zeros((4, 4)))
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.full((3, 4), np.nan), "`first` must be finite. Received: NaN or infinity"),
+        (np.full((3, 4), np.inf), "in 12 of its numbers"),
+        (np.zeros((0, 4)), r"not be empty. Received: first.shape=\(0, 4\)"),
+        (np.float32(3), r"must have the shape \(..., channels\)"),
+        ([[1, 2], [3]], "`first` must be an array.*rows of different lengths"),
+    ],
+)
+def test_arrays_that_are_no_signals_are_refused(array, message):
+    with pytest.raises(ValueError, match=message):
+        compare(array, np.zeros((3, 4)))
+    with pytest.raises(ValueError, match="`second` must be finite"):
+        compare(np.zeros((3, 4)), np.full((3, 4), np.nan))
+
+
+@pytest.mark.parametrize("array", [["a"], [True, False], [1j, 2j], [None]])
+def test_arrays_of_other_things_are_refused(array):
+    with pytest.raises(TypeError, match="`second` must be an array of real numbers"):
+        compare(np.zeros(2), array)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ({}, {"odd_channel": "sine"}, []),
+        ({}, {"cosine_first": True}, ["order: sin cos sin cos ..., and cos sin"]),
+        ({}, {"layout": "concatenated", "spectrum": "vaswani"}, ["order: sin cos"]),
+        ({}, {"max_timescale": 16.0}, ["spacing: timescales from 1 to 1000, and from"]),
+        ({}, {"spectrum": "geometric"}, ["spacing: timescales from 1 to 1000, and"]),
+        ({}, {"first_position": 2}, ["first position: 0, and 2"]),
+        ({}, {"amplitude": 0.5}, ["amplitude: 1, and 0.5"]),
+        (
+            {"layout": "concatenated"},
+            {"first_position": 1},
+            [
+                "order: sin sin ... cos cos ...,",
+                "spacing: ",
+                "first position: 0, and 1",
+            ],
+        ),
+        (
+            {"axis": (-3, -2)},
+            {"axis": (-2, -3)},
+            ["order: sin(axis -3) cos(axis -3) sin(axis -3) cos(axis -3)"],
+        ),
+    ],
+)
+def test_what_differs_is_told_in_words(first, second, expected):
+    lines = in_words(8, first, second)
+    assert len(lines) == len(expected)
+    assert all(a.startswith(b) for a, b in zip(lines, expected, strict=True))

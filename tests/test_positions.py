@@ -6,12 +6,14 @@ import oracle
 import pytest
 import tensorflow as tf
 from contract import (
-    FLOAT32,
     FRACTION,
     MODES,
+    SUM,
     assert_close,
     assert_promised,
     dtype_of,
+    dtypes,
+    on_tensorflow,
     randoms,
     to_float64,
 )
@@ -21,7 +23,6 @@ from hypothesis.extra import numpy as arrays
 
 import tfpe
 
-SUM = 2 * FLOAT32  # of float32 numbers below 4 in size: the signal and one rounding
 UNSORTED = [7, 0, -3, 70000, 7]
 BY_ROW = [[7, 0, -3, 70000, 7], [1, 2, 3, 4, 5], [-9, 2**31 - 1, 600, 0, 255]]
 
@@ -33,7 +34,7 @@ def added_to(inputs, signal):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("axis", [-2, 0])
 @pytest.mark.parametrize("positions", [UNSORTED, BY_ROW], ids=["all", "by row"])
-@pytest.mark.parametrize("dtype", ["int32", "int64", "float64"])
+@pytest.mark.parametrize("dtype", dtypes("int32", "int64", "float64"))
 def test_positions_are_those_of_every_row_or_of_each(dtype, positions, axis, mode):
     want = oracle.rows(np.ravel(positions), 6).reshape(*np.shape(positions), 6)
     want = np.broadcast_to(want, (3, 5, 6))
@@ -149,6 +150,7 @@ def test_flattened_grid_may_have_three_axes():
     assert_close(got, added_to(inputs, want), SUM)
 
 
+@pytest.mark.case("zero-is-not-unset")
 def test_all_zero_positions_are_positions():
     inputs = randoms(2, 5, 6)
     layer = tfpe.SinusoidalPositionalEncoding(first_position=3)
@@ -180,8 +182,9 @@ def test_nan_on_one_axis_leaves_the_block_of_the_other_alone():
     assert_close(got[1], want[1], FRACTION)
 
 
+@on_tensorflow
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", dtypes("float32", "float64"))
 def test_signal_is_differentiable_with_respect_to_float_positions(dtype, mode):
     where = np.array([0.0, 3.0, -2.75, 500.25, 65537.5])
     settings = {"amplitude": 2.0, "first_position": 1, "layout": "concatenated"}
@@ -205,6 +208,7 @@ def test_signal_is_differentiable_with_respect_to_float_positions(dtype, mode):
     )
 
 
+@on_tensorflow
 def test_positions_that_a_layer_learns_get_their_gradient_through_it():
     layer = tfpe.SinusoidalPositionalEncoding()
     positions = keras.Variable(np.array([0.5, -1.25, 30.0], "float32"))

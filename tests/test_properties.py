@@ -13,6 +13,8 @@ from contract import (
     ORDERS,
     assert_close,
     conventions,
+    dtypes,
+    needs_float64,
     randoms,
     rounded,
     to_float64,
@@ -38,23 +40,28 @@ def signal_at(positions, channels, dtype="float64", **settings):
     return tfpe.timing_signal_at(np.array(positions), channels, dtype=dtype, **settings)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.case("unique-bounded")
+@pytest.mark.parametrize("dtype", dtypes(*DTYPES))
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_no_two_of_10000_rows_are_equal(layout, dtype):
     for start in (0, -4000, 2**24, 1_700_000_000):
         signal = tfpe.timing_signal(
             10_000, 64, start_index=start, dtype=dtype, layout=layout
         )
-        assert len(np.unique(to_float64(signal), axis=0)) == 10_000
+        rows = to_float64(signal)
+        assert len(np.unique(rows, axis=0)) == 10_000
+        assert np.abs(rows).max() <= BOUND
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", dtypes(*DTYPES))
 @given(positions=st.lists(POSITIONS, min_size=1, max_size=20), settings=SETTINGS)
 def test_no_value_exceeds_the_bound(positions, settings, dtype):
     signal = signal_at(positions, 8, dtype, **settings)
     assert np.abs(to_float64(signal)).max() <= BOUND
 
 
+@needs_float64
+@pytest.mark.case("unique-bounded")
 @given(
     starts=st.tuples(st.integers(-(2**31), 2**30), st.integers(-(2**31), 2**30)),
     distance=st.integers(0, 2**30 - 1),
@@ -140,7 +147,7 @@ def test_attention_alone_cannot_tell_an_order_and_with_the_layer_it_can():
     assert np.abs(difference).max() > 0.01
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", dtypes(*DTYPES))
 def test_half_types_see_neighbours_apart_at_any_position(dtype):
     for start in (256, 2048, 65536, 2**24, 2**31 - 9):
         rows = to_float64(tfpe.timing_signal(9, 8, start_index=start, dtype=dtype))
@@ -157,3 +164,18 @@ def test_there_are_no_parameters(channels):
     assert layer.weights == layer.variables == []
     assert layer.count_params() == 0
     layer.set_weights([])
+
+
+@pytest.mark.case("pairs")
+@pytest.mark.parametrize("channels", [2, 8, 65])
+def test_each_pair_is_a_point_of_the_unit_circle_that_turns(channels):
+    n = channels // 2
+    for settings in conventions(channels):
+        signal = to_float64(tfpe.timing_signal(90, channels, **settings))
+        pairs = signal[:, : 2 * n].reshape(90, n, 2)
+        if settings["layout"] == "concatenated":
+            pairs = signal[:, : 2 * n].reshape(90, 2, n).transpose(0, 2, 1)
+        np.testing.assert_allclose((pairs**2).sum(-1), 1, atol=4 * FLOAT32)
+        for k in (1, 17):
+            moved = signal[:-k] @ tfpe.shift_matrix(k, channels, **settings)
+            np.testing.assert_allclose(moved, signal[k:], atol=4 * FLOAT32)

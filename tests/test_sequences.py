@@ -4,12 +4,9 @@ import keras
 import numpy as np
 import oracle
 import pytest
-from contract import FLOAT32, assert_close, randoms, to_float64
+from contract import SUM, assert_close, on_tensorflow, randoms, to_float64
 
 import tfpe
-
-SUM = 2 * FLOAT32  # of float32 numbers below 4 in size: the signal and one rounding
-BACKEND = keras.backend.backend()
 
 
 @pytest.mark.parametrize("skip_masked", [False, True])
@@ -105,7 +102,7 @@ def test_kerashub_encoder_and_decoder_follow_the_layer():
     assert np.abs(both[0] - both[1]).max() > 1e-3
 
 
-@pytest.mark.skipif(BACKEND != "tensorflow", reason="ragged tensors of TensorFlow")
+@on_tensorflow
 def test_ragged_tensor_is_refused_with_what_to_do():
     import tensorflow as tf
 

@@ -116,10 +116,17 @@ def _device():
     if BACKEND == "tensorflow":
         import tensorflow as tf
 
-        if tf.distribute.has_strategy():
-            replica = tf.distribute.get_replica_context()
-            return replica.devices[0] if replica else None
+        if tf.distribute.has_strategy() and tf.distribute.get_replica_context():
+            return _device_of(tf.distribute.get_replica_context())
     return None
+
+
+def _device_of(replica):
+    try:
+        devices = replica.devices
+    except IndexError:  # of the second of several workers, as TensorFlow counts
+        return None
+    return devices[0] if isinstance(devices[0], str) else devices[0][0]
 
 
 def _in_no_context(array, dtype, device):

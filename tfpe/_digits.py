@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from tfpe._backends import has_64_bits
+from tfpe._backends import mode
 
 LOW = 8  # bits of `low`, and so 256 rows in a block
 MIDDLE = 24
@@ -39,21 +39,42 @@ def parts_of_integers(signed, unsigned=False, steps=None):
         unsigned: bool, whether it has the bits of unsigned integers.
         steps: `None` or an int32 tensor >= 0.
     """
-    wide = keras.backend.standardize_dtype(signed.dtype) == "int64"
-    low = _modulo(signed, 2**LOW)
-    upper = (signed - low) // 2**LOW
+    if keras.backend.standardize_dtype(signed.dtype) == "int64":
+        parts = _parts_of_int64(signed, unsigned)
+    else:
+        low = _modulo(signed, 2**LOW)
+        middle = (signed - low) // 2**LOW
+        if unsigned:
+            middle = middle + ops.cast(signed < 0, "int32") * 2 ** (32 - LOW)
+        parts = Parts(low, middle)
+    return parts if steps is None else _sum_of(parts, steps)
+
+
+def _parts_of_int64(signed, unsigned):
+    """Returns `Parts` by remainders and by quotients that float32 holds exactly.
+
+    LiteRT divides no integers of 64 bits.
+    """
+    rest, above = _modulo(signed, 2**32), _modulo(signed, 2**48)
+    low = _modulo(rest, 2**LOW)
+    middle = _quotient(rest - low, 2**LOW)
+    top = _quotient(above - rest, 2**32) + 2**16 * _quotient(signed - above, 2**48)
+    if unsigned or mode() != "exported":
+        top = ops.cast(top, "int64")  # one more bit, for a sum or no sign
     if unsigned:
-        bits = 64 if wide else 32
-        upper = upper + ops.cast(signed < 0, upper.dtype) * 2 ** (bits - LOW)
-    low = ops.cast(low, "int32")
-    if steps is not None:
-        total = low + steps
-        low = total % 2**LOW
-        upper = upper + ops.cast((total - low) // 2**LOW, upper.dtype)
-    if not wide:
-        return Parts(low, upper)
-    middle = _modulo(upper, 2**MIDDLE)
-    return Parts(low, ops.cast(middle, "int32"), (upper - middle) // 2**MIDDLE)
+        top = top + ops.cast(signed < 0, "int64") * 2**32
+    return Parts(ops.cast(low, "int32"), middle, top)
+
+
+def _sum_of(parts, steps):
+    """Returns the `Parts` of a position plus int32 `steps` >= 0."""
+    total = parts.low + steps
+    low = total % 2**LOW
+    middle, top = parts.middle + (total - low) // 2**LOW, parts.top
+    if top is not None:
+        total, middle = middle, _modulo(middle, 2**MIDDLE)
+        top = top + ops.cast((total - middle) // 2**MIDDLE, top.dtype)
+    return Parts(low, middle, top)
 
 
 def parts_of_floats(positions, wide):
@@ -65,7 +86,9 @@ def parts_of_floats(positions, wide):
         positions: tensor of floats, smaller in size than 2**63, or than 2**31.
         wide: bool, whether they may be 2**31 or more.
     """
-    if wide and not has_64_bits():
+    dtype = keras.backend.standardize_dtype(positions.dtype)
+    if wide and dtype != "float64":
+        # JAX and LiteRT have no integers of 64 bits, or few operations on them.
         return _parts_of_wide_floats(positions)
     whole = ops.cast(positions, "int64" if wide else "int32")
     parts = parts_of_integers(whole)
@@ -104,6 +127,11 @@ def digits(number, bits, signed=True):
         found.append(digit)
     found.append(number + 2 ** bits[-1] if signed else number)
     return [ops.cast(digit, "int32") for digit in found]
+
+
+def _quotient(x, base):
+    """Returns a multiple of `base` divided by it; 24 bits of it or fewer are used."""
+    return ops.cast(ops.cast(x, "float32") / float(base), "int32")
 
 
 def _modulo(x, base):

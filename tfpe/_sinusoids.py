@@ -22,7 +22,6 @@ from keras import ops
 
 from tfpe._arguments import INT32_MAX, INT32_MIN
 from tfpe._backends import (
-    Constants,
     either,
     fusion_barrier,
     mode,
@@ -31,7 +30,6 @@ from tfpe._backends import (
     untraced,
     visible,
 )
-from tfpe._channel_order import ChannelOrder
 from tfpe._digits import (
     FRACTION,
     LOW,
@@ -40,12 +38,9 @@ from tfpe._digits import (
     parts_of_floats,
     parts_of_integers,
 )
+from tfpe._tables import Tables
 from tfpe._tensor_arguments import as_tensor, is_symbolic_size
-from tfpe.table import columns, pair_table
 
-BLOCK = 2**LOW
-# 8 MiB at 512 channels of float32, the largest part of what is held.
-LEADING_ROWS = {"float32": 4096, "float64": 1024}
 # The bits of the digits of each part of a position: few, to be exact and quick, or
 # many with small tables, for files.
 SMALL = {
@@ -71,25 +66,9 @@ class Sinusoids:
     """
 
     def __init__(self, channels, axes, settings, dtype):
-        self.channels, self.axes, self.settings = channels, axes, settings
-        self.dtype = dtype
-        self.wide = "float64" if dtype == "float64" else "float32"
-        self.leading_rows = LEADING_ROWS[self.wide]
-        if abs(settings.amplitude) > float(np.finfo(self.wide).max):
-            raise ValueError(
-                f"`amplitude` must be in the range of {self.wide}. Received: "
-                f"amplitude={settings.amplitude}"
-            )
-        self.pairs = len(self._table.turns)
-        self._constants = Constants()
-        self._orders = [
-            ChannelOrder.of(columns(channels, axes, axis, settings), self.pairs)
-            for axis in range(axes if self.pairs else 0)
-        ]
-
-    @property
-    def _table(self):
-        return pair_table(self.channels, self.axes, self.settings)
+        self.channels, self.axes, self.dtype = channels, axes, dtype
+        self._tables = Tables(channels, axes, settings, dtype)
+        self._pairs = self._tables.pairs
 
     def consecutive(self, start, lengths):
         """Returns the signal of consecutive steps.
@@ -130,7 +109,7 @@ class Sinusoids:
         return functools.reduce(operator.add, signals)
 
     def _one_axis(self, start, length, axis):
-        if not self.pairs:
+        if not self._pairs:
             return ops.zeros((length, self.channels), self.dtype)
         running = mode()
         if running == "eager" and not isinstance(start, int) and slices_are_cheap():
@@ -143,19 +122,19 @@ class Sinusoids:
         stop = start + length
         if running == "exported":
             if isinstance(length, int) and length <= FEW_ROWS:
-                return self._rows(start, length, axis)
+                return self._tables.rows(start, length, axis)
             return self._blocks(start, length, axis, SMALL)
         if start < 0 or (running == "compiled" and not isinstance(length, int)):
             return self._blocks(start, length, axis, QUICK)
         return either(
-            stop <= self.leading_rows,
-            lambda: self._placed(self._leading()[start:stop], axis),
+            stop <= self._tables.leading_rows,
+            lambda: self._tables.placed(self._tables.leading()[start:stop], axis),
             lambda: self._blocks(start, length, axis, QUICK),
         )
 
     def _at(self, positions, steps, axis):
         dtype = keras.backend.standardize_dtype(positions.dtype)
-        if not self.pairs:
+        if not self._pairs:
             shape = ops.shape(positions if steps is None else positions + steps)
             return ops.zeros((*shape, self.channels), self.dtype)
         if "float" in dtype:
@@ -187,10 +166,12 @@ class Sinusoids:
 
         def near():
             row = last.astype("int32") if math is np else ops.cast(last, "int32")
-            return self._placed(ops.take(self._leading(), row, axis=0), axis)
+            return self._tables.placed(
+                ops.take(self._tables.leading(), row, axis=0), axis
+            )
 
         return either(
-            math.logical_and(low >= 0, high < self.leading_rows),
+            math.logical_and(low >= 0, high < self._tables.leading_rows),
             near,
             (lambda: either(narrow, lambda: far(False), far)) if wide else far,
         )
@@ -225,9 +206,9 @@ class Sinusoids:
         digit = parts.low % 2 ** lowest["low"][0]
         low = self._waves("low", digit, lowest, by_channel)
         if by_channel:
-            signal = self._placed(_sine_of_sum(low, upper), axis)
+            signal = self._tables.placed(_sine_of_sum(low, upper), axis)
         else:
-            signal = self._orders[axis].of_waves(*_of_sum(low, upper))
+            signal = self._tables.orders[axis].of_waves(*_of_sum(low, upper))
         return ops.cast(signal, self.dtype)
 
     def _waves_of_fraction(self, fraction, bits, by_channel):
@@ -239,10 +220,10 @@ class Sinusoids:
         number = ops.where(fraction == fraction, fraction, ops.zeros_like(fraction))
         tabled = ops.cast(ops.round(number * 2.0**FRACTION), "int32")
         rest = fraction - ops.cast(tabled, fraction.dtype) / 2.0**FRACTION
-        frequency = self._frequency()
+        frequency = self._tables.frequency()
         if by_channel:
-            frequency = self._ordered(frequency, frequency)
-        angle = ops.expand_dims(ops.cast(rest, self.wide), -1) * frequency
+            frequency = self._tables.ordered(frequency, frequency)
+        angle = ops.expand_dims(ops.cast(rest, self._tables.wide), -1) * frequency
         waves = self._waves("fraction", tabled, bits, by_channel)
         return _of_sum(waves, sine_and_cosine(angle))
 
@@ -255,19 +236,22 @@ class Sinusoids:
         parts = parts_of_integers(as_tensor(start - skipped), steps=first)
         by_channel = mode() == "compiled"
         outer = self._upper_waves(parts, bits, by_channel)
-        inner = self._digit(0, np.arange(rows), by_channel)
+        inner = self._tables.digit(0, np.arange(rows), by_channel)
         if by_channel:
             inner = [table[:rows] for table in inner]
         else:
             sine, cosine = inner
-            inner = self._ordered(sine, cosine), self._ordered(cosine, -sine)
-            outer = [self._ordered(wave, wave) for wave in outer]
+            inner = (
+                self._tables.ordered(sine, cosine),
+                self._tables.ordered(cosine, -sine),
+            )
+            outer = [self._tables.ordered(wave, wave) for wave in outer]
         # sin(a + b) = sin a cos b + cos a sin b, with b the same all over a block.
         outer = [fusion_barrier(wave)[:, None] for wave in outer]
         signal = ops.reshape(_sine_of_sum(inner, outer), (-1, inner[0].shape[-1]))
         if not (isinstance(length, int) and skipped == 0 and length % rows == 0):
             signal = signal[skipped : skipped + length]
-        return self._placed(ops.cast(signal, self.dtype), axis)
+        return self._tables.placed(ops.cast(signal, self.dtype), axis)
 
     def _upper_waves(self, parts, bits, by_channel):
         """Returns `_waves` of all digits but the lowest."""
@@ -296,80 +280,11 @@ class Sinusoids:
             steps = np.arange(-(2**count) * signed, 2**count + signed)
             # Wide tables are kept of the parts that all positions have.
             kept = by_channel and part in ("low", "middle")
-            tables = self._digit(exponents[index], steps, kept)
+            tables = self._tables.digit(exponents[index], steps, kept)
             if by_channel and not kept:
-                tables = [fusion_barrier(self._ordered(t, t)) for t in tables]
+                tables = [fusion_barrier(self._tables.ordered(t, t)) for t in tables]
             waves.append([ops.take(table, row, axis=0) for table in tables])
         return functools.reduce(_of_sum, waves)
-
-    def _digit(self, exponent, steps, by_channel):
-        """Returns the tables of a digit, sine and cosine."""
-
-        def make(which):
-            # The lowest digit carries phase and amplitude.
-            if exponent == 0:
-                sine, cosine = self._table.sine_and_cosine(steps)
-                ordered = ((sine, cosine), (cosine, -sine))[which]
-            else:
-                sine, cosine = self._table.digit(steps, exponent)
-                ordered = ((sine, sine), (cosine, cosine))[which]
-            if by_channel:
-                return self._in_block(np.concatenate(ordered, 1)).astype(self.wide)
-            return (sine, cosine)[which].astype(self.wide)
-
-        key = exponent, len(steps), by_channel
-        cosine = self._constants.get((*key, 1), functools.partial(make, 1))
-        if by_channel and exponent == 0 and self.dtype == self.wide:
-            return self._leading(), cosine  # its first rows are these sines
-        return self._constants.get((*key, 0), functools.partial(make, 0)), cosine
-
-    def _leading(self):
-        """Returns the first rows of a block, of the only axis or of any."""
-
-        def make():
-            sine, cosine = self._table.sine_and_cosine(np.arange(BLOCK))
-            outer = self._table.digit(np.arange(self.leading_rows // BLOCK), LOW)
-            waves = (outer[1] + 1j * outer[0])[:, None] * (cosine + 1j * sine)
-            waves = waves.reshape(self.leading_rows, -1)
-            both = np.concatenate([waves.imag, waves.real], axis=1)
-            return self._in_block(both).astype(self.wide)
-
-        return self._constants.get("leading", make, self.dtype)
-
-    def _in_block(self, both):
-        """Returns `[sines, cosines]`, an array, as `_placed` wants it.
-
-        Of one axis that is the order of all channels, of several what all share.
-        """
-        return self._orders[0].of_array(both) if self.axes == 1 else both
-
-    def _placed(self, signal, axis):
-        """Returns the signal of a block where it stands among all channels."""
-        return signal if self.axes == 1 else self._orders[axis].of_both(signal)
-
-    def _ordered(self, sine, cosine):
-        """Returns waves of each pair as `_placed` wants them."""
-        if self.axes > 1:
-            return ops.concatenate([sine, cosine], axis=-1)
-        return self._orders[0].of_waves(sine, cosine)
-
-    def _rows(self, start, length, axis):
-        """Returns a few rows of a fixed length, for a file."""
-
-        def make():
-            waves = self._table.sine_and_cosine(np.arange(length), start)
-            waves = self._orders[axis].of_array(np.concatenate(waves, axis=1))
-            return waves.astype(self.wide)
-
-        return self._constants.get(("rows", start, length, axis), make, self.dtype)
-
-    def _frequency(self):
-        def make():
-            frequency = self._table.frequency
-            # Finite, so that a fraction of 0 turns by 0.
-            return np.minimum(frequency, np.finfo(self.wide).max).astype(self.wide)
-
-        return self._constants.get("frequency", make)
 
 
 _shared = weakref.WeakValueDictionary()

@@ -5,6 +5,7 @@ convention was read; and what the settings do not cover, with the reason.
 """
 
 import difflib
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,6 +30,9 @@ class Convention:
         revision: str, the commit or the release of that file.
         reproduces: str, the function or the class that it is.
         beyond: str, what the settings leave out; may be empty.
+        step: int, -1 if its own code lists the positions downwards, else 1.
+        framework: str, what the project is written with: "TensorFlow", "Keras",
+            "JAX", "PyTorch" or another; may be empty.
     """
 
     name: str
@@ -39,9 +43,11 @@ class Convention:
     revision: str
     reproduces: str
     beyond: str = ""
+    step: int = 1
+    framework: str = ""
 
     @property
-    def axes(self):
+    def axes(self) -> int:
         """The number of positional axes."""
         return 1 if isinstance(self.axis, int) else len(self.axis)
 
@@ -55,17 +61,28 @@ class Outside:
     file: str
     revision: str
     reason: str
+    reproduces: str = ""
 
 
 def _read():
     text = resources.files("tfpe").joinpath("conventions.toml").read_text("utf-8")
     data = tomllib.loads(text)
+    frameworks = {
+        project: framework
+        for framework, projects in data["frameworks"].items()
+        for project in projects
+    }
     inside = {}
     for group in data["group"]:
         settings = MappingProxyType(_frozen(group["settings"]))
         axis = _frozen(group.get("axis", -2))
         for name, entry in group["entries"].items():
-            inside[name] = Convention(name, settings, axis, **entry)
+            framework = frameworks.get(entry["project"], "PyTorch")
+            if name == "paper":
+                framework = ""
+            inside[name] = Convention(
+                name, settings, axis, framework=framework, **entry
+            )
     outside = {name: Outside(name, **entry) for name, entry in data["outside"].items()}
     return MappingProxyType(inside), MappingProxyType(outside)
 
@@ -79,7 +96,7 @@ def _frozen(value):
 CONVENTIONS, OUTSIDE = _read()
 
 
-def convention(name):
+def convention(name: str) -> Convention:
     """Returns the entry of `CONVENTIONS` of a name.
 
     Args:
@@ -110,11 +127,59 @@ def convention(name):
     )
 
 
+def lookup(word):
+    """Returns the entries that somebody means by a word.
+
+    Args:
+        word: str, a name; or a project, a file, a function or a class, or a part of
+            one. Case, hyphens and underscores make no difference.
+
+    Returns:
+        list of `Convention`s and `Outside`s, not empty: those with exactly this name
+        if there are any, else those whose words contain it.
+
+    Raises:
+        ValueError: if there are none, with the names that come close.
+    """
+    every = {**CONVENTIONS, **OUTSIDE}
+    if word in every:
+        return [every[word]]
+    wanted = _plain(word) if isinstance(word, str) else ""
+    if wanted:
+        matches = [
+            lambda e: wanted in map(_plain, re.findall(r"[\w-]+", e.reproduces)),
+            lambda e: wanted in map(_plain, _names_of(e)),
+            lambda e: wanted in map(_plain, re.split(r"/|[.]\w+$", e.file)),
+            lambda e: wanted in _plain(f"{e.name} {e.project} {e.reproduces}"),
+        ]
+        for match in matches:
+            found = [entry for entry in every.values() if match(entry)]
+            if found:
+                return found
+    return [convention(word)]
+
+
+def _names_of(entry):
+    project, file = entry.project, entry.file
+    return entry.name, project, *project.split("/"), file, file.rpartition("/")[2]
+
+
+def _plain(word):
+    return re.sub(r"[\s_-]", "", word).lower()
+
+
 def _close(name):
     """Returns the names that somebody may have meant."""
     word = name.lower() if isinstance(name, str) else ""
     word = word.replace("-", "_").replace(" ", "_")
     found = [known for known in CONVENTIONS if word and word in known]
+    # A function or a class of the project.
+    found += [
+        known
+        for known, entry in CONVENTIONS.items()
+        if len(word) > 3
+        and _plain(word) in _plain(f"{entry.project} {entry.reproduces}")
+    ]
     found += difflib.get_close_matches(word, CONVENTIONS)
     # A part of a name is a hint, too: "whispr" for "openai_whisper".
     parts = {part for known in CONVENTIONS for part in known.split("_")}

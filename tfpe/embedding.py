@@ -93,9 +93,10 @@ class SinusoidalEmbedding(keras.layers.Layer):
         )
         self.axes = None if axes is None else as_axes(axes)
         as_dtype(self.compute_dtype)
-        self._sinusoids = None
-        # Keeps the tables of one number of axes; makes none yet.
-        self._use(self.axes or 1)
+        self._require_pairs(self.axes or 1)
+        # Holds the tables of the likely number of axes; none is made yet.
+        key = self.channels, self.axes or 1, self.settings, self.compute_dtype
+        self._sinusoids = sinusoids(*key)
 
     @classmethod
     def from_convention(cls, name: str, channels: int, /, **overrides: Any) -> Self:
@@ -124,11 +125,9 @@ class SinusoidalEmbedding(keras.layers.Layer):
         entry = convention(name)
         return cls(channels, **{"axes": entry.axes, **entry.settings, **overrides})
 
-    def _use(self, axes):
+    def _require_pairs(self, axes):
         received = f"channels={self.channels}"
         require_pairs(self.channels, axes, self.settings.odd_channel, received)
-        key = self.channels, axes, self.settings, self.compute_dtype
-        self._sinusoids = sinusoids(*key)
 
     def build(self, input_shape):
         self.built = True
@@ -162,16 +161,16 @@ class SinusoidalEmbedding(keras.layers.Layer):
                 f"tuple with a tensor for each of several. Received: {len(entries)} of "
                 f"them, positions={positions!r}"
             )
+        self._require_pairs(axes)
         entries = tuple(as_positions(entry) for entry in entries)
         _broadcast_shape(entries)
         return entries if len(entries) > 1 else entries[0]
 
     def call(self, positions):
         entries = positions if isinstance(positions, (tuple, list)) else (positions,)
-        made = self._sinusoids
-        key = self.channels, len(entries), self.settings, self.compute_dtype
-        if (made.axes, made.dtype) != (len(entries), self.compute_dtype):
-            made = recent_sinusoids(*key)
+        made, axes, dtype = self._sinusoids, len(entries), self.compute_dtype
+        if (made.axes, made.dtype) != (axes, dtype):
+            made = recent_sinusoids(self.channels, axes, self.settings, dtype)
         return made.at(tuple(entries))
 
     def compute_mask(self, positions, previous_mask=None):
@@ -185,8 +184,6 @@ class SinusoidalEmbedding(keras.layers.Layer):
 
     def compute_output_spec(self, positions):
         entries = positions if isinstance(positions, (tuple, list)) else (positions,)
-        received = f"channels={self.channels}"
-        require_pairs(self.channels, len(entries), self.settings.odd_channel, received)
         shape = (*_broadcast_shape(entries), self.channels)
         return keras.KerasTensor(shape, dtype=self.compute_dtype)
 

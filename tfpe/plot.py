@@ -4,13 +4,16 @@ matplotlib is imported only when a picture is drawn. `settings` are those of
 `SinusoidalPositionalEncoding`, `axis` included.
 """
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 
 from tfpe.comparison import signal_of
 from tfpe.spectra import timescales
 
 
-def heat_map(length, channels, **settings):
+def heat_map(length: int | Sequence[int], channels: int, **settings: Any) -> Any:
     """Returns a picture of a signal: positions down, channels across.
 
     Args:
@@ -27,7 +30,7 @@ def heat_map(length, channels, **settings):
     return figure
 
 
-def wavelengths(channels, **settings):
+def wavelengths(channels: int, **settings: Any) -> Any:
     """Returns a picture of the wavelengths of the pairs, in positions.
 
     Args:
@@ -42,7 +45,7 @@ def wavelengths(channels, **settings):
     return figure
 
 
-def similarity(length, channels, **settings):
+def similarity(length: int | Sequence[int], channels: int, **settings: Any) -> Any:
     """Returns a picture of how alike the signals of two positions are.
 
     The similarity is the cosine of the angle between the two rows. Of several
@@ -61,7 +64,7 @@ def similarity(length, channels, **settings):
     return figure
 
 
-def overview(length, channels, **settings):
+def overview(length: int | Sequence[int], channels: int, **settings: Any) -> Any:
     """Returns the three pictures of a signal in one figure.
 
     Args:
@@ -77,7 +80,14 @@ def overview(length, channels, **settings):
     return figure
 
 
-def difference(length, channels, first, second, *, labels=("first", "second")):
+def difference(
+    length: int | Sequence[int],
+    channels: int,
+    first: Mapping[str, Any],
+    second: Mapping[str, Any],
+    *,
+    labels: Sequence[str] = ("first", "second"),
+) -> Any:
     """Returns the pictures of two signals and of their difference.
 
     Args:

@@ -4,18 +4,16 @@ An order of the channels, a sign, a first position and a spectrum make a
 hypothesis. It is tried on what the rows say of frequencies and phases.
 """
 
-import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tfpe._arguments import ORDERS
+import tfpe.identification.fits as fits
 from tfpe._settings import Settings
 from tfpe.conventions import CONVENTIONS
-from tfpe.identification import fits
-from tfpe.identification.waves import TURN, joined, measure
-from tfpe.layouts import arrangement
+from tfpe.identification.orders import entries_of, orders
+from tfpe.identification.waves import TURN
 from tfpe.spectra import (
     SPECTRUM_OF_LAYOUT,
     first_timescale,
@@ -30,47 +28,25 @@ FEW = 3
 # Beyond these a timescale is an accident.
 SHORTEST, LONGEST = 1e-5, 1e15
 
-NAMED = {}
+NAMED, COUNTED_DOWN = {}, {}
 for _entry in CONVENTIONS.values():
     _key = Settings(**_entry.settings), _entry.axis
-    NAMED.setdefault(_key, []).append(_entry.name)
+    NAMED.setdefault(_key, [])
+    (NAMED if _entry.step == 1 else COUNTED_DOWN).setdefault(_key, []).append(
+        _entry.name
+    )
 # The shortest and longest timescales that somebody has chosen.
 ENDS = list(dict.fromkeys((s.min_timescale, s.max_timescale) for s, _ in NAMED))
 
 
-@dataclass(frozen=True)
-class Order:
-    """Where sines and cosines stand, and the settings that say so."""
+def names_counted_down(settings):
+    """Returns the conventions of settings wherever their rows start.
 
-    settings: dict
-    channels: int
-    entries: list
-    # For each axis' block of channels, the axis of the table that it is for.
-    axes: tuple
-    single: list
-
-    @property
-    def index(self):
-        """The index of the timescale of each pair, and of a single sine."""
-        if len(self.axes) > 1:
-            return np.tile(np.arange(self.pairs), len(self.axes))
-        return np.arange(self.pairs + (self.settings["odd_channel"] == "sine"))
-
-    @property
-    def pairs(self):
-        return self.channels // (2 * len(self.axes))
-
-    def measure(self, table):
-        """Returns the `Waves` of a table in this order, or `None`."""
-        place = {entry: channel for channel, entry in enumerate(self.entries)}
-        found = []
-        for block, axis in enumerate(self.axes):
-            line = np.moveaxis(table, axis, -2)
-            line = line.reshape(-1, *line.shape[-2:])[0]
-            sine = [place[block, j, 0] for j in range(self.pairs)]
-            cosine = [place[block, j, 1] for j in range(self.pairs)]
-            found.append(measure(line, sine, cosine, self.single))
-        return joined(found)
+    Those whose own code counts down come first.
+    """
+    plain = {k: v for k, v in settings.items() if k not in ("first_position", "axis")}
+    key = replace(Settings(**plain), amplitude=1.0), settings.get("axis", -2)
+    return (*COUNTED_DOWN.get(key, ()), *NAMED.get(key, ()))
 
 
 @dataclass(frozen=True)
@@ -113,15 +89,23 @@ class Found:
         return self.misfits[1] / 2 + 2 * len(self.settings) + math.log(10) * digits
 
 
-def hypotheses(table, first_position=None):
+def hypotheses(table, first_position=None, shared=0.0):
     """Returns a `Found` for each way to say what made a table.
 
     Args:
         table: float64 array `(*lengths, channels)`.
         first_position: the position of row 0, or `None`.
+        shared: as in `measure`.
+
+    Returns:
+        list of `Found`, or `None` if the channels are no pairs that turn evenly.
     """
     *lengths, channels = table.shape
-    measured = [(order, order.measure(table)) for order in orders(channels, lengths)]
+    measured = [
+        (order, order.measure(table, shared)) for order in orders(channels, lengths)
+    ]
+    if not any(waves for _, waves in measured):
+        return None
     # Slow channels look like pairs in any order; the right one leaves least.
     least = min((waves.noise for _, waves in measured if waves), default=0.0)
     trials = []
@@ -137,36 +121,6 @@ def hypotheses(table, first_position=None):
     if not found or channels < 10:  # few points agree with many a line
         found += [f for trial in trials for f in trial.sequence()]
     return found
-
-
-def orders(channels, lengths):
-    """Yields each `Order` of the channels of a table."""
-    axes = len(lengths)
-    layouts = ["interleaved", "concatenated"]
-    if axes > 1:
-        every = itertools.permutations(ORDERS["interleaved"])
-        layouts += [order for order in every if order not in ORDERS.values()]
-    for layout, (cosine_first, odd), blocks in itertools.product(
-        layouts,
-        ((False, "zero"), (True, "zero"), (False, "sine")),
-        itertools.permutations(range(axes)),
-    ):
-        if (odd == "sine" and (channels % 2 == 0 or axes > 1)) or channels < 2 * axes:
-            continue
-        own = {"layout": layout, "cosine_first": cosine_first, "odd_channel": odd}
-        entries = _entries(channels, axes, **own)
-        if axes > 1:
-            own["axis"] = tuple(block - axes - 1 for block in blocks)
-        single = [channels - 1] if axes == 1 and channels % 2 else []
-        if odd == "sine":
-            single = [entries.index((0, channels // 2, 0))]
-        yield Order(own, channels, entries, blocks, single)
-
-
-def _entries(channels, axes, layout, cosine_first, odd_channel):
-    """Returns `(axis, pair, function)` of each channel but padding."""
-    found = arrangement(channels, axes, layout, cosine_first, odd_channel)
-    return list(zip(*(part.tolist() for part in found), strict=True))
 
 
 class Trial:
@@ -210,7 +164,7 @@ class Trial:
                 continue
             plain = vars(settings)
             order = {k: plain[k] for k in ("layout", "cosine_first", "odd_channel")}
-            if _entries(self.channels, self.axes, **order) != self.order.entries:
+            if entries_of(self.channels, self.axes, **order) != self.order.entries:
                 continue
             timescale = timescales(self.channels, axes=self.axes, **plain)[self.index]
             if self.misfit(timescale) <= self.limit:
@@ -239,7 +193,7 @@ class Trial:
 
     def sequence(self):
         """Yields the timescales one by one, if they agree."""
-        if not self.waves.turn() or self.axes > 1:
+        if not self.waves.turn() or self.axes > 1 or self._is_fourier():
             return
         frequency = np.maximum(self.frequency, self.error)
         values = [
@@ -250,6 +204,11 @@ class Trial:
             values.append(fits.single_timescale(self.waves, self.first))
         if self.misfit(np.array(values)) <= self.limit:
             yield self._found(np.array(values), {"spectrum": tuple(values)})
+
+    def _is_fourier(self):
+        """Returns whether the rows are those of a discrete Fourier transform."""
+        turns = self.frequency * (self.waves.rows[-1] + 1) / TURN
+        return self.pairs > 3 and np.abs(turns - np.round(turns)).max() < 1e-3
 
     def _found(self, timescale, spectrum, names=()):
         settings = {**DEFAULT, **self.order.settings, **spectrum}

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 TURN = 2 * np.pi
-# More rows would only make sharper what is sharp already.
-ROWS = 2048
+# More rows would only make sharper what is sharp already: at most so many rows and
+# numbers, but never fewer rows than this.
+ROWS, NUMBERS, FEWEST_ROWS = 2048, 2**20, 512
 # The part of the amplitude, root mean square, that may be left unexplained.
 LARGEST_NOISE = 0.03
 
@@ -148,7 +149,7 @@ def wrapped(angle):
     return angle - TURN * np.round(angle / TURN)
 
 
-def measure(table, sine, cosine, single):
+def measure(table, sine, cosine, single, shared=0.0):
     """Returns the `Waves` of a table, or `None` if its pairs do not turn evenly.
 
     Args:
@@ -156,8 +157,11 @@ def measure(table, sine, cosine, single):
         sine: the sine channel of each pair.
         cosine: the cosine channel of each pair.
         single: a list of the channel without a pair, if there is one.
+        shared: the error that all rows of a pair share, in units of the arithmetic:
+            code that adds angles rounds the sine and cosine of the first one once.
     """
-    rows = np.flatnonzero(table[:ROWS].any(axis=1))
+    most = max(min(ROWS, NUMBERS // table.shape[1]), FEWEST_ROWS)
+    rows = np.flatnonzero(table[:most].any(axis=1))
     table = table[rows]
     phasor = table[:, cosine] + 1j * table[:, sine]
     size, follows = np.abs(phasor), np.diff(rows) == 1
@@ -190,7 +194,8 @@ def measure(table, sine, cosine, single):
         floats = 0.75 * unit * amplitude * rounded
         s, c = np.hypot(error[:, sine], floats), np.hypot(error[:, cosine], floats)
         across = np.hypot(phasor.real * s, phasor.imag * c) / amplitude**2
-        fitted, more = _fit(steps, ripple, across, np.abs(phase) + np.abs(frequency))
+        reach = np.abs(phase) + np.abs(frequency)
+        fitted, more = _fit(steps, ripple, across, reach, shared * unit)
 
         left = phasor - amplitude * np.exp(1j * (line + more))
         noise = np.sqrt(np.mean(np.abs(left) ** 2) / 2)
@@ -218,7 +223,7 @@ def measure(table, sine, cosine, single):
     )
 
 
-def _fit(steps, ripple, error, size):
+def _fit(steps, ripple, error, reach, shared):
     """Fits a line to each pair's angles: what is known of it, and the line."""
     weight = error**-2
     total = weight.sum(axis=0)
@@ -228,7 +233,7 @@ def _fit(steps, ripple, error, size):
     frequency = (weight * arm * ripple).sum(axis=0) / square
     phase = (weight * ripple).sum(axis=0) / total
     # No more than the arithmetic here can say.
-    least = 2.0**-50 * (1 + size * len(steps))
+    least = np.hypot(2.0**-50 * (1 + reach * len(steps)), shared)
     known = {
         "frequency": frequency,
         "phase": phase,

@@ -6,6 +6,7 @@ in `tfpe.tensor2tensor`.
 
 import functools
 import operator
+from typing import Any
 
 import keras
 import numpy as np
@@ -45,7 +46,7 @@ class AddPositionalEmbedding(keras.layers.Layer):
     (True, array([0., 0., 0., 0.], dtype=float32))
     """
 
-    def __init__(self, max_length, **kwargs):
+    def __init__(self, max_length: int, **kwargs: Any) -> None:
         # Keras would round positions to the compute dtype before `call`.
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
@@ -54,7 +55,7 @@ class AddPositionalEmbedding(keras.layers.Layer):
     def build(self, input_shape):
         self.table = self.add_weight((self.max_length, input_shape[-1]), name="table")
 
-    def __call__(self, x, positions=None, **kwargs):
+    def __call__(self, x: Any, positions: Any = None, **kwargs: Any) -> Any:
         x = _checked(self, x)
         if positions is not None:
             positions = _whole(as_positions_of(positions, "positions", x))
@@ -72,7 +73,7 @@ class AddPositionalEmbedding(keras.layers.Layer):
     def compute_output_spec(self, x, positions=None):
         return keras.KerasTensor(x.shape, x.dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "max_length": self.max_length}
 
 
@@ -92,7 +93,7 @@ class AddPositionalEmbeddingNd(keras.layers.Layer):
         x: float tensor `(batch, d1, ..., dn, depth)`; the result has its dtype.
     """
 
-    def __init__(self, max_length, **kwargs):
+    def __init__(self, max_length: int, **kwargs: Any) -> None:
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
         self.max_length = as_positive(max_length, "max_length")
@@ -110,7 +111,7 @@ class AddPositionalEmbeddingNd(keras.layers.Layer):
                 )
             )
 
-    def __call__(self, x, **kwargs):
+    def __call__(self, x: Any, **kwargs: Any) -> Any:
         x = _checked(self, x, rank=None)
         if max(n or 0 for n in x.shape[1:-1]) > self.max_length:
             raise ValueError(
@@ -130,7 +131,7 @@ class AddPositionalEmbeddingNd(keras.layers.Layer):
     def compute_output_spec(self, x):
         return keras.KerasTensor(x.shape, x.dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "max_length": self.max_length}
 
 
@@ -152,7 +153,7 @@ class AddLayerTimingSignalLearned1d(keras.layers.Layer):
         layer: integer, the number of the row, by keyword.
     """
 
-    def __init__(self, num_layers, **kwargs):
+    def __init__(self, num_layers: int, **kwargs: Any) -> None:
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
         self.num_layers = as_positive(num_layers, "num_layers")
@@ -165,7 +166,7 @@ class AddLayerTimingSignalLearned1d(keras.layers.Layer):
             name="layer_embedding",
         )
 
-    def __call__(self, x, layer, **kwargs):
+    def __call__(self, x: Any, layer: Any, **kwargs: Any) -> Any:
         layer = as_layer_number(layer, self.num_layers)
         return super().__call__(_checked(self, x), layer=layer, **kwargs)
 
@@ -176,7 +177,7 @@ class AddLayerTimingSignalLearned1d(keras.layers.Layer):
     def compute_output_spec(self, x, layer):
         return keras.KerasTensor(x.shape, x.dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "num_layers": self.num_layers}
 
 

@@ -1,5 +1,7 @@
 """What goes into a Transformer's stacks: shifted inputs, biases, positions."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -24,7 +26,7 @@ from tfpe.tensor2tensor.timing import (
 ENCODINGS = ("timing", "timing_from_features", "emb", "none")
 
 
-def shift_right_3d(x, pad_value=None):
+def shift_right_3d(x: Any, pad_value: Any = None) -> Any:
     """Returns `x` one step later, after zeros or `pad_value`, `(batch, 1, depth)`."""
     return _shifted(as_tensor_of_numbers(x, "x", 3), pad_value, "pad_value", "x")
 
@@ -33,13 +35,13 @@ def shift_right_3d(x, pad_value=None):
 shift_left_3d = shift_right_3d
 
 
-def embedding_to_padding(emb):
+def embedding_to_padding(emb: Any) -> Any:
     """Returns float32 `(...)`, 1 where a vector `(..., depth)` is 0, else 0."""
     emb = as_tensor_of_numbers(emb, "emb", at_least=1)
     return ops.cast(ops.all(ops.equal(emb, 0), axis=-1), "float32")
 
 
-def attention_bias_ignore_padding(memory_padding):
+def attention_bias_ignore_padding(memory_padding: Any) -> Any:
     """Returns the bias that hides padding, `(batch, 1, 1, length)`.
 
     Args:
@@ -50,13 +52,13 @@ def attention_bias_ignore_padding(memory_padding):
     return (padding * _large_negative(padding.dtype))[:, None, None]
 
 
-def attention_bias_lower_triangle(length):
+def attention_bias_lower_triangle(length: Any) -> Any:
     """Returns the bias that hides later steps, float32 `(1, 1, length, length)`."""
     length = as_length(length, allowed="an integer >= 0")
     return _later_hidden(ops.arange(length, dtype="int32")[None])
 
 
-def attention_bias_same_segment(query_segment_id, memory_segment_id):
+def attention_bias_same_segment(query_segment_id: Any, memory_segment_id: Any) -> Any:
     """Returns the bias that hides other segments, float32 `(batch, 1, q, m)`.
 
     Args:
@@ -73,14 +75,14 @@ def attention_bias_same_segment(query_segment_id, memory_segment_id):
 
 
 def transformer_prepare_encoder(
-    inputs,
-    target_space,
-    hparams,
-    features=None,
+    inputs: Any,
+    target_space: Any,
+    hparams: Any,
+    features: Any = None,
     *,
-    positional_embedding=None,
-    target_space_embedding=None,
-):
+    positional_embedding: Any = None,
+    target_space_embedding: Any = None,
+) -> Any:
     """Returns the encoder's input and the biases of attention to it.
 
     The first bias is for the encoder, the second for the decoder. On float16 they
@@ -125,7 +127,7 @@ def transformer_prepare_encoder(
     x = inputs
     wanted = getattr(hparams, "use_target_space_embedding", True)
     wanted = wanted and target_space is not None
-    _check_layer(target_space_embedding, "target_space_embedding", wanted)
+    _require_layer(target_space_embedding, "target_space_embedding", wanted)
     if wanted:
         target_space = _target_space(target_space, target_space_embedding)
         row = target_space_embedding(ops.convert_to_tensor(target_space))
@@ -135,8 +137,13 @@ def transformer_prepare_encoder(
 
 
 def transformer_prepare_decoder(
-    targets, hparams, features=None, pad=None, *, positional_embedding=None
-):
+    targets: Any,
+    hparams: Any,
+    features: Any = None,
+    pad: Any = None,
+    *,
+    positional_embedding: Any = None,
+) -> Any:
     """Returns the decoder's input, shifted right, and the bias of its attention.
 
     Args:
@@ -185,7 +192,7 @@ def _add_positions(x, positions, hparams, features, positional_embedding):
             "`hparams.pos` must be 'timing', 'timing_from_features', 'emb' or 'none'. "
             f"Received: hparams.pos={pos!r}, hparams={hparams!r}"
         )
-    _check_layer(positional_embedding, "positional_embedding", pos == "emb")
+    _require_layer(positional_embedding, "positional_embedding", pos == "emb")
     if pos == "timing":
         if positions is None:
             return add_timing_signal_1d(x)
@@ -243,7 +250,8 @@ def _lower_triangle(x):
     """Returns the bias that hides later steps of `x`, also of an unknown length."""
     if not is_symbolic(x):
         return attention_bias_lower_triangle(ops.shape(x)[1])
-    return _later_hidden(steps_of(x)[:1])
+    # The steps are the same in all rows, of which a slice would not be symbolic.
+    return _later_hidden(ops.max(steps_of(x), axis=0, keepdims=True))
 
 
 def _later_hidden(steps):
@@ -257,7 +265,7 @@ def _other_segment(query, memory):
     return ops.cast(differs, "float32") * _large_negative(memory.dtype)
 
 
-def _check_layer(layer, name, wanted):
+def _require_layer(layer, name, wanted):
     if not isinstance(layer, keras.layers.Layer) and (wanted or layer is not None):
         raise ValueError(
             f"`{name}` must be a Keras layer{', as these arguments want one' * wanted}."

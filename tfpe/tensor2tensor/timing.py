@@ -25,8 +25,12 @@ from tfpe.tensor2tensor._arguments import (
 
 
 def get_timing_signal_1d(
-    length, channels, min_timescale=1.0, max_timescale=1.0e4, start_index=0
-):
+    length: Any,
+    channels: int,
+    min_timescale: float = 1.0,
+    max_timescale: float = 1.0e4,
+    start_index: Any = 0,
+) -> Any:
     """Returns the signal of consecutive positions, `(1, length, channels)`.
 
     Example:
@@ -46,7 +50,12 @@ def get_timing_signal_1d(
     return made.consecutive(start_index, (length,))[None]
 
 
-def add_timing_signal_1d(x, min_timescale=1.0, max_timescale=1.0e4, start_index=0):
+def add_timing_signal_1d(
+    x: Any,
+    min_timescale: float = 1.0,
+    max_timescale: float = 1.0e4,
+    start_index: Any = 0,
+) -> Any:
     """Returns `x` plus the signal of consecutive positions."""
     x = as_float_tensor(x, "x", 3)
     start_index = as_start(start_index, x.shape[1])
@@ -57,8 +66,8 @@ def add_timing_signal_1d(x, min_timescale=1.0, max_timescale=1.0e4, start_index=
 
 
 def add_timing_signal_1d_given_position(
-    x, position, min_timescale=1.0, max_timescale=1.0e4
-):
+    x: Any, position: Any, min_timescale: float = 1.0, max_timescale: float = 1.0e4
+) -> Any:
     """Returns `x` plus the signal at positions, numbers `(batch, length)`.
 
     Right also with 2 and 3 channels, where tensor2tensor gives NaN.
@@ -68,8 +77,8 @@ def add_timing_signal_1d_given_position(
 
 
 def add_timing_signals_given_positions(
-    x, positions, min_timescale=1.0, max_timescale=1.0e4
-):
+    x: Any, positions: Any, min_timescale: float = 1.0, max_timescale: float = 1.0e4
+) -> Any:
     """Returns `x` plus the signals of several positions, side by side.
 
     Right also with one timescale for each, where tensor2tensor gives NaN.
@@ -93,8 +102,12 @@ def add_timing_signals_given_positions(
 
 
 def add_timing_signals_from_features(
-    x, features, position_features, min_timescale=1.0, max_timescale=1.0e4
-):
+    x: Any,
+    features: Any,
+    position_features: str,
+    min_timescale: float = 1.0,
+    max_timescale: float = 1.0e4,
+) -> Any:
     """Returns `x` plus the signals of positions found among features.
 
     Right also with one timescale for each, where tensor2tensor gives NaN.
@@ -121,7 +134,9 @@ def add_timing_signals_from_features(
     return _add_at(x, named, min_timescale, max_timescale)
 
 
-def add_timing_signal_nd(x, min_timescale=1.0, max_timescale=1.0e4):
+def add_timing_signal_nd(
+    x: Any, min_timescale: float = 1.0, max_timescale: float = 1.0e4
+) -> Any:
     """Returns `x`, `(batch, d1, ..., dn, channels)`, plus a signal for each axis.
 
     Each axis has `2 * (channels // (2 * n))` channels of its own. Right also with
@@ -136,7 +151,9 @@ def add_timing_signal_nd(x, min_timescale=1.0, max_timescale=1.0e4):
     return x + _made(x, len(axes), settings).consecutive(0, lengths)
 
 
-def get_layer_timing_signal_sinusoid_1d(channels, layer, num_layers):
+def get_layer_timing_signal_sinusoid_1d(
+    channels: int, layer: Any, num_layers: int
+) -> Any:
     """Returns the signal of a layer's number, float32 `(1, 1, channels)`."""
     layer = as_layer_number(layer, as_positive(num_layers, "num_layers"))
     if isinstance(layer, int):
@@ -154,7 +171,12 @@ def add_layer_timing_signal_sinusoid_1d(x: Any, layer: Any, num_layers: int) -> 
     return x + ops.cast(signal, x.dtype)
 
 
-def get_timing_signal(length, min_timescale=1, max_timescale=1e4, num_timescales=16):
+def get_timing_signal(
+    length: Any,
+    min_timescale: float = 1,
+    max_timescale: float = 1e4,
+    num_timescales: int = 16,
+) -> Any:
     """Returns the signal of consecutive positions, `(length, 2 * num_timescales)`.
 
     Right also with one timescale, where tensor2tensor's `common_layers` fails.
@@ -163,7 +185,12 @@ def get_timing_signal(length, min_timescale=1, max_timescale=1e4, num_timescales
     return get_timing_signal_1d(length, channels, min_timescale, max_timescale)[0]
 
 
-def add_timing_signal(x, min_timescale=1, max_timescale=1e4, num_timescales=16):
+def add_timing_signal(
+    x: Any,
+    min_timescale: float = 1,
+    max_timescale: float = 1e4,
+    num_timescales: int = 16,
+) -> Any:
     """Returns `x`, `(batch, length, width, depth)`, plus the signal of the length.
 
     It is added to the first `2 * num_timescales` channels. Right also with one

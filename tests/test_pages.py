@@ -13,6 +13,8 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 # A block of Python, and the block without a language that may follow it.
 BLOCK = re.compile(r"```python\n(.*?)```\n(?:```\n(.*?)```)?", re.DOTALL)
+# A file or a folder that is named in code.
+NAMED = re.compile(r"`((?:\.ci|compat|docs|examples|tests|tfpe)/[\w./]*)`")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -28,3 +30,9 @@ def test_code_prints_what_the_page_says(page):
 
 def test_readme_is_short():
     assert len(PAGES[0].read_text().splitlines()) <= 125
+
+
+def test_contributors_are_sent_to_files_that_exist():
+    named = set(NAMED.findall((ROOT / "CONTRIBUTING.md").read_text()))
+    assert len(named) > 20
+    assert [path for path in named if not (ROOT / path).exists()] == []

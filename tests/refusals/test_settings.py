@@ -84,6 +84,7 @@ ENTRY_POINTS = {
 }
 
 
+@pytest.mark.case("bad-arguments")
 @pytest.mark.parametrize("entry_point", ENTRY_POINTS)
 @pytest.mark.parametrize(
     ("name", "value", "error", "allowed"),

@@ -8,10 +8,11 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from contract import COMPILED, DTYPES, MODES, randoms, to_float64
+from contract import COMPILED, DTYPES, MODES, dtypes, on_tensorflow, randoms, to_float64
 
 import tfpe
 
+pytestmark = on_tensorflow
 LENGTH, CHANNELS = 3, 4
 ROUNDING = 1e-12  # of float64 through networks of a few layers
 
@@ -32,7 +33,7 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", dtypes(*DTYPES))
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_jacobian_is_exactly_the_identity(settings, dtype):
     layer = tfpe.SinusoidalPositionalEncoding(dtype=dtype, **settings)
@@ -54,7 +55,7 @@ def test_jacobian_is_the_identity_from_any_step(steps):
 
 
 @pytest.mark.parametrize("mode", COMPILED)
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", dtypes(*DTYPES))
 def test_gradient_passes_through_graphs_as_it_is(dtype, mode):
     layer = tfpe.SinusoidalPositionalEncoding(dtype=dtype)
 
