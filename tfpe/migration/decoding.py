@@ -5,17 +5,27 @@ by tensor2tensor's length penalty, `((5 + steps) / 6) ** alpha`, where the steps
 include the end; only a row of which nothing ended gets what is unfinished.
 """
 
+from collections.abc import Iterable
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
 
 from tfpe.migration.layers import MASKED
-from tfpe.migration.model import layer_of
+from tfpe.migration.model import Migrated, layer_of
 
 END = 1
 
 
-def decode(loaded, rows, *, beams=1, alpha=0.6, extra_length=50):
+def decode(
+    loaded: Migrated,
+    rows: Iterable[Any],
+    *,
+    beams: int = 1,
+    alpha: float = 0.6,
+    extra_length: int = 50,
+) -> tuple[list[Any], np.ndarray]:
     """Returns what a model makes of each row, and the scores.
 
     Args:
@@ -36,12 +46,7 @@ def decode(loaded, rows, *, beams=1, alpha=0.6, extra_length=50):
     """
     layer = layer_of(loaded.model)
     _require_decodable(loaded.model, layer)
-    for name, value, least in (("beams", beams, 1), ("extra_length", extra_length, 0)):
-        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-        if not whole or value < least:
-            raise ValueError(
-                f"`{name}` must be an integer >= {least}. Received: {name}={value!r}"
-            )
+    _require_counts(beams, extra_length)
     if isinstance(rows, str):
         raise ValueError(f"`rows` must be a list of texts or rows. Received: {rows!r}")
     rows = list(rows)
@@ -245,6 +250,15 @@ def _require_decodable(model, layer):
         raise ValueError(
             "A model of packed examples can't be decoded, as its rows hold several"
         )
+
+
+def _require_counts(beams, extra_length):
+    for name, value, least in (("beams", beams, 1), ("extra_length", extra_length, 0)):
+        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        if not whole or value < least:
+            raise ValueError(
+                f"`{name}` must be an integer >= {least}. Received: {name}={value!r}"
+            )
 
 
 def _as_row(row, layer):

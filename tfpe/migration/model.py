@@ -1,7 +1,9 @@
 """A training folder of tensor2tensor as a Keras model and its text encoders."""
 
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -11,7 +13,7 @@ from tfpe.migration import hyperparameters
 from tfpe.migration.checkpoint import Checkpoint
 from tfpe.migration.layers import Tensor2TensorTransformer
 from tfpe.migration.settings import settings_of, use_target_space
-from tfpe.migration.text import text_encoder
+from tfpe.migration.text import TextEncoder, text_encoder
 from tfpe.migration.variables import RESIDUAL_AXES, variables
 
 LAYER = "transformer"
@@ -30,12 +32,12 @@ class Migrated:
         assumed: list of str, what nothing in the folder told.
     """
 
-    model: keras.Model
-    source_text: object = None
-    target_text: object = None
-    assumed: list = field(default_factory=list)
+    model: Any
+    source_text: TextEncoder | None = None
+    target_text: TextEncoder | None = None
+    assumed: list[str] = field(default_factory=list)
 
-    def save(self, folder):
+    def save(self, folder: str | PathLike[str]) -> None:
         """Writes `model.keras` and the text encoders as JSON, which `load` reads."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -45,7 +47,14 @@ class Migrated:
                 text.save(folder / name)
 
 
-def load(folder, *, vocab=None, target_vocab=None, heads=None, target_space=None):
+def load(
+    folder: str | PathLike[str],
+    *,
+    vocab: str | PathLike[str] | TextEncoder | None = None,
+    target_vocab: str | PathLike[str] | TextEncoder | None = None,
+    heads: int | None = None,
+    target_space: int | None = None,
+) -> Migrated:
     """Returns the model and the text encoders of a training folder.
 
     Args:
@@ -145,7 +154,7 @@ def build(settings, arrays, packed=False):
 PACKED = ("_segmentation", "_position")
 
 
-def to_layout(model, layout):
+def to_layout(model: Any, layout: str) -> Any:
     """Returns a model with its sinusoids in another layout and the same logits.
 
     The sinusoids are added to the residual stream, so its channels can be put in any

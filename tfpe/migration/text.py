@@ -9,6 +9,8 @@ import itertools
 import json
 import re
 import unicodedata
+from collections.abc import Iterable
+from os import PathLike
 from pathlib import Path
 
 RESERVED = ("<pad>", "<EOS>")
@@ -19,7 +21,13 @@ UNDEFINED = "\u3013"
 QUOTES = ("'", '"')
 
 
-def text_encoder(file=None, kind="subword", *, reverse=False, replace_oov=None):
+def text_encoder(
+    file: str | PathLike[str] | None = None,
+    kind: str = "subword",
+    *,
+    reverse: bool = False,
+    replace_oov: str | None = None,
+) -> "TextEncoder":
     """Returns the text encoder of a vocabulary file of tensor2tensor.
 
     Args:
@@ -68,23 +76,23 @@ class SubwordEncoder:
         subwords: list of str, in the order of their ids.
     """
 
-    def __init__(self, subwords):
+    def __init__(self, subwords: Iterable[str]) -> None:
         self.subwords = list(subwords)
         self._ids = {piece: i for i, piece in enumerate(self.subwords) if piece}
         self._alphabet = ESCAPES.union(*self.subwords)
         self._longest = max(map(len, self.subwords), default=0)
 
     @property
-    def vocab_size(self):
+    def vocab_size(self) -> int:
         return len(self.subwords)
 
-    def encode(self, text):
+    def encode(self, text: str) -> list[int]:
         ids = []
         for token in _tokens(_as_text(text)):
             ids += self._encode_token(token)
         return ids
 
-    def decode(self, ids, strip_extraneous=False):
+    def decode(self, ids: Iterable[int], strip_extraneous: bool = False) -> str:
         """Returns the text of ids; with `strip_extraneous` without ends behind it."""
         ids = _stripped(ids) if strip_extraneous else ids
         known = range(len(self.subwords))
@@ -98,7 +106,7 @@ class SubwordEncoder:
             text.append(token)
         return "".join(text)
 
-    def save(self, file):
+    def save(self, file: str | PathLike[str]) -> None:
         """Writes the encoder to a JSON file, which `text_encoder` reads."""
         _write(file, {"kind": "subword", "subwords": self.subwords})
 
@@ -133,7 +141,13 @@ class TokenEncoder:
         replace_oov: str, the token that stands for unknown ones.
     """
 
-    def __init__(self, tokens, *, reverse=False, replace_oov=None):
+    def __init__(
+        self,
+        tokens: Iterable[str],
+        *,
+        reverse: bool = False,
+        replace_oov: str | None = None,
+    ) -> None:
         self.tokens = list(tokens)
         self._ids = {token: i for i, token in enumerate(self.tokens)}
         self._reverse = reverse
@@ -145,10 +159,10 @@ class TokenEncoder:
             )
 
     @property
-    def vocab_size(self):
+    def vocab_size(self) -> int:
         return len(self.tokens)
 
-    def encode(self, text):
+    def encode(self, text: str) -> list[int]:
         ids = []
         for token in _as_text(text).split():
             known = token if token in self._ids else self._replace_oov
@@ -160,7 +174,7 @@ class TokenEncoder:
             ids.append(self._ids[known])
         return ids[::-1] if self._reverse else ids
 
-    def decode(self, ids, strip_extraneous=False):
+    def decode(self, ids: Iterable[int], strip_extraneous: bool = False) -> str:
         """Returns the text of ids; there is nothing that tensor2tensor strips."""
         del strip_extraneous
         ids = [int(i) for i in ids]
@@ -168,7 +182,7 @@ class TokenEncoder:
         words = [self.tokens[i] if i in known else f"ID_{i}" for i in ids]
         return " ".join(words[::-1] if self._reverse else words)
 
-    def save(self, file):
+    def save(self, file: str | PathLike[str]) -> None:
         """Writes the encoder to a JSON file, which `text_encoder` reads."""
         settings = {"reverse": self._reverse, "replace_oov": self._replace_oov}
         _write(file, {"kind": "token", "tokens": self.tokens, **settings})
@@ -179,10 +193,10 @@ class ByteEncoder:
 
     vocab_size = 256 + len(RESERVED)
 
-    def encode(self, text):
+    def encode(self, text: str) -> list[int]:
         return [byte + len(RESERVED) for byte in _as_text(text).encode("utf-8")]
 
-    def decode(self, ids, strip_extraneous=False):
+    def decode(self, ids: Iterable[int], strip_extraneous: bool = False) -> str:
         """Returns the text of ids; with `strip_extraneous` without ends behind it."""
         ids = [int(i) for i in (_stripped(ids) if strip_extraneous else ids)]
         outside = [i for i in ids if not 0 <= i < self.vocab_size]
@@ -198,9 +212,12 @@ class ByteEncoder:
         ]
         return b"".join(pieces).decode("utf-8", "replace")
 
-    def save(self, file):
+    def save(self, file: str | PathLike[str]) -> None:
         """Writes the encoder to a JSON file, which `text_encoder` reads."""
         _write(file, {"kind": "byte"})
+
+
+TextEncoder = SubwordEncoder | TokenEncoder | ByteEncoder
 
 
 def _tokens(text):
