@@ -67,7 +67,7 @@ compat-live: $(VENV)/installed $(T2T)/installed
 	$(T2T)/bin/python compat/golden/make_goldens.py $(T2T)/made
 	$(T2T)/bin/python compat/golden/make_checkpoints.py $(T2T)/made
 	TFPE_GOLDENS=$(T2T)/made $(RUN) -m pytest compat/test_tensor2tensor.py \
-		compat/test_tensor2tensor_module.py tests/test_t2t_checkpoint.py
+		compat/test_tensor2tensor_module.py tests/migration
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

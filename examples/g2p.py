@@ -23,11 +23,10 @@ import numpy as np
 from decoding import greedy, greedy_by_prefix
 from pictures import draw_encodings, draw_learning_curves
 from pronunciations import InputError, Vocabulary, error_rates, read_words
-from t2t_checkpoint import load_transformer
 from training import train
 from transformer import transformer
 
-import tfpe  # noqa: F401  Loading a saved model needs this import and no more.
+from tfpe import migration
 
 LAYOUTS = {
     "no positions": None,
@@ -104,12 +103,13 @@ def demo(options, words, vocabulary):
 
 def pronounce_migrated(words, vocabulary):
     """Has a model that tensor2tensor trained pronounce words, in Keras."""
-    model = load_transformer(MIGRATED, num_heads=4)
-    if model.output_shape[-1] != len(vocabulary):
+    loaded = migration.load(MIGRATED, heads=4, target_space=0)
+    if loaded.model.output_shape[-1] != len(vocabulary):
         return  # other data than it was trained on
     print(f"\n{MIGRATED.name}, which tensor2tensor trained, in Keras:")
     x, _ = encode(vocabulary, words)
-    ids, _ = greedy(model, x, 2 * x.shape[1])
+    rows = [row[: row.index(1)] for row in x.tolist()]  # without the end
+    ids, _ = migration.decode(loaded, rows, extra_length=x.shape[1])
     for (word, truth), phonemes in zip(words, vocabulary.decode(ids), strict=True):
         right = "" if phonemes == truth else f"   (rather {' '.join(truth)})"
         print(f"{word:15} {' '.join(phonemes)}{right}")

@@ -32,6 +32,10 @@ found: identification.Identification = tfpe.identify(np.zeros((9, 8)))
 axes: int = tfpe.CONVENTIONS["fairseq"].axes
 text = str(comparison.compare(y, y))
 plot.heat_map(8, 8, layout="concatenated")
+loaded: tfpe.migration.Migrated = tfpe.migration.load("folder", heads=8)
+rows, scores = tfpe.migration.decode(loaded, ["a text"], beams=4)
+ids: list[int] = tfpe.migration.text_encoder(kind="byte").encode("a text")
+tfpe.migration.to_layout(loaded.model, "interleaved")
 {calls}
 """
 BAD = [
@@ -41,6 +45,7 @@ BAD = [
     "tfpe.SinusoidalPositionalEncoding(layout=3)",
     "tfpe.SinusoidalEmbedding(8, 'concatenated')",
     "tfpe.timing_signal_at(3, 8, amplitude='2')",
+    "tfpe.migration.load('folder', head=8)",
 ]
 
 

@@ -1,6 +1,6 @@
 """Sinusoidal positional encodings for Keras: exact, fast, in every convention."""
 
-from tfpe import tensor2tensor
+from tfpe import migration, tensor2tensor
 from tfpe.conventions import CONVENTIONS
 from tfpe.embedding import SinusoidalEmbedding
 from tfpe.identification import identify
@@ -19,6 +19,7 @@ __all__ = [
     "SinusoidalPositionalEncoding",
     "identify",
     "layout_permutation",
+    "migration",
     "positions_from_mask",
     "positions_from_segments",
     "shift_matrix",

@@ -1,0 +1,152 @@
+"""Where a training folder of tensor2tensor keeps what, and what is in it."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+
+SCOPES = ("transformer", "transformer_encoder", "universal_transformer")
+TRAINING = ("global_step", "losses_avg", "train_stats", "training", "train")
+# The words in names of variables that tell what an unsupported model is.
+TELLING = {
+    "relative": "has relative positions in its attention",
+    "embeddings_rel": "has relative positions in its attention",
+    "moe": "is a mixture of experts",
+    "expert": "is a mixture of experts",
+    "memory": "has a memory between the pieces of a text",
+    "act_layer": "halts each position on its own (adaptive computation time)",
+    "universal_transformer_act": "halts each position on its own",
+    "highway": "is a universal transformer with gates",
+    "gru": "is recurrent",
+    "lstm": "is recurrent",
+    "sru": "is recurrent",
+    "conv": "has convolutions",
+    "area": "has area attention",
+    "modality": "reads or writes something else than symbols or a class",
+}
+
+
+class Checkpoint:
+    """The variables of a model, without those of its training.
+
+    Args:
+        folder: folder of a training or of a SavedModel, or the common part of the
+            names of a checkpoint's files.
+    """
+
+    def __init__(self, folder):
+        import tensorflow as tf
+
+        self.path = _prefix(folder)
+        try:
+            self._reader = tf.train.load_checkpoint(str(self.path))
+            every = self._reader.get_variable_to_shape_map()
+        except (tf.errors.OpError, ValueError, RuntimeError) as error:
+            raise ValueError(
+                "`folder` must have a checkpoint of TensorFlow. Received: "
+                f"folder={folder}, which cannot be read: {error}"
+            ) from error
+        found = {
+            name: tuple(every[name])
+            for name in sorted(every)
+            # A slot of the optimizer has the name of its variable and one word more.
+            if name.rpartition("/")[0] not in every
+        }
+        first = {name.partition("/")[0] for name in found}
+        self.scope = next((s for s in SCOPES if s in first), None)
+        self.of_2017 = self.scope is None and "body" in first
+        if self.scope is None and not self.of_2017:
+            _refuse_scope(found)
+        start = "" if self.of_2017 else f"{self.scope}/"
+        self.shapes = {
+            name.removeprefix(start): shape
+            for name, shape in found.items()
+            if name.startswith(start or ("body/", "symbol_modality_"))
+        }
+        self._start = start
+
+    def value(self, name):
+        return np.asarray(self._reader.get_tensor(self._start + name), "float32")
+
+    def hyperparameters(self):
+        """Returns what `hparams.json` says, or `None` without one."""
+        file = self._beside("hparams.json")
+        if file is None:
+            return None
+        try:
+            said = json.loads(file.read_text(encoding="utf-8"))
+        except (ValueError, UnicodeDecodeError) as error:
+            raise ValueError(f"{file} must be JSON: {error}") from error
+        if not isinstance(said, dict):
+            raise ValueError(f"{file} must have names with values. Received: {said!r}")
+        return said
+
+    def flags(self):
+        """Returns what the files of the trainer's flags say; {} without one."""
+        said = {}
+        for name in ("flags.txt", "flags_t2t.txt"):
+            file = self._beside(name)
+            text = file.read_text(encoding="utf-8") if file else ""
+            said |= dict(re.findall(r"^--([a-z_0-9]+)=(.*)$", text, re.MULTILINE))
+        return said
+
+    def _beside(self, name):
+        folder = self.path.parent
+        places = [folder, folder.parent] if folder.name == "variables" else [folder]
+        return next((p / name for p in places if (p / name).is_file()), None)
+
+
+def _refuse_scope(found):
+    names = [n for n in found if n.partition("/")[0] not in TRAINING]
+    of_model = re.compile(r"([^/]+)/(body|parallel_\d+|\w*_modality_[\d_]+)/")
+    scopes = [match[1] for match in map(of_model.match, names) if match]
+    is_what = f"is tensor2tensor's {scopes[0]}" if scopes else "is of another kind"
+    unsupported(f"{is_what}, and not {', '.join(SCOPES)}", names or list(found))
+
+
+def unsupported(what, names):
+    """Refuses a model in a sentence and at most five variables."""
+    shown = "".join(f"\n  {name}" for name in names[:5])
+    more = f"\n  and {len(names) - 5} more" if len(names) > 5 else ""
+    raise ValueError(
+        f"This model can't be migrated: it {what}. Its variables:{shown}{more}"
+    )
+
+
+def kind_of(names):
+    """Returns what an unsupported model is, told by its unknown variables."""
+    if not names:
+        return "has no table of symbols"
+    for word, what in TELLING.items():
+        if any(word in name for name in names):
+            return what
+    return "has variables that are of no supported kind"
+
+
+def _prefix(folder):
+    path = Path(folder)
+    if not path.is_dir():
+        return Path(re.sub(r"\.(index|meta|data-\d+-of-\d+)$", "", str(path)))
+    if (path / "variables" / "variables.index").is_file():
+        return path / "variables" / "variables"
+    state = path / "checkpoint"
+    if state.is_file():
+        text = state.read_text(encoding="utf-8")
+        said = re.search(r'^model_checkpoint_path: "(.*)"', text, re.MULTILINE)
+        # The folder may have been moved since, so only the last part is believed.
+        named = said and path / re.split(r"[/\\]", said[1])[-1]
+        if named and Path(f"{named}.index").is_file():
+            return named
+    found = sorted(path.glob("*.index"), key=_step)
+    if not found:
+        raise ValueError(
+            "`folder` must have a checkpoint of TensorFlow. Received: "
+            f"folder={folder}, which has no file *.index"
+        )
+    return found[-1].with_suffix("")
+
+
+def _step(file):
+    number = re.search(r"-(\d+)\.index$", file.name)
+    return (int(number[1]) if number else -1, file.name)
