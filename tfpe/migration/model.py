@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from tfpe.layouts import layout_permutation
-from tfpe.migration import hyperparameters
+import tfpe.migration.hyperparameters as hyperparameters
 from tfpe.migration.checkpoint import Checkpoint
 from tfpe.migration.layers import Tensor2TensorTransformer
 from tfpe.migration.settings import settings_of, use_target_space
@@ -113,7 +113,7 @@ def _texts(arrays, source, target, said):
         source, target = source or target, target or source
     if not any(name.startswith("encoder/") for name in arrays):
         source = None
-    _check_sizes(arrays, source, target, said)
+    _require_sizes(arrays, source, target, said)
     return source, target
 
 
@@ -206,7 +206,7 @@ def _as_encoder(vocab):
     return text_encoder(file, kind="token", replace_oov=unknown)
 
 
-def _check_sizes(arrays, source, target, said):
+def _require_sizes(arrays, source, target, said):
     divisor = (said or {}).get("vocab_divisor") or 1
     for name, text, table in (
         ("vocab", source, arrays.get("inputs/embedding")),
