@@ -8,8 +8,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from tfpe.layouts import layout_permutation
 import tfpe.migration.hyperparameters as hyperparameters
+from tfpe.layouts import layout_permutation
 from tfpe.migration.checkpoint import Checkpoint
 from tfpe.migration.layers import Tensor2TensorTransformer
 from tfpe.migration.settings import settings_of, use_target_space
