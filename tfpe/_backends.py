@@ -87,9 +87,10 @@ class Constants:
                 if _on_stack(ONNX_EXPORTERS):
                     # tf2onnx makes an input of whatever a graph captures.
                     return _as(tf.constant(make()), dtype)
-        kept = self._tensors.setdefault(_device(), {})
+        device = _device()
+        kept = self._tensors.setdefault(device, {})
         if name not in kept:
-            kept[name] = _in_no_context(make(), dtype, _device())
+            kept[name] = _in_no_context(make(), dtype, device)
         return kept[name]
 
     def _in_graph(self, graph, name, make, dtype):

@@ -198,13 +198,14 @@ class Sinusoids:
 
     def _at_parts(self, parts, axis):
         """Returns the signal at positions given as `Parts`."""
-        bits = SMALL if mode() == "exported" else QUICK
+        running = mode()
+        bits = SMALL if running == "exported" else QUICK
         # XLA gathers whole rows fast, but puts pairs in order slowly.
-        by_channel = mode() == "compiled"
+        by_channel = running == "compiled"
         upper = self._upper_waves(parts, bits, by_channel)
-        lowest = {"low": bits["low"][:1]}
-        digit = parts.low % 2 ** lowest["low"][0]
-        low = self._waves("low", digit, lowest, by_channel)
+        rows = 2 ** bits["low"][0]
+        tables = self._tables.digit(0, np.arange(rows), by_channel)
+        low = [ops.take(table, parts.low % rows, axis=0) for table in tables]
         if by_channel:
             signal = self._tables.placed(_sine_of_sum(low, upper), axis)
         else:
@@ -264,7 +265,7 @@ class Sinusoids:
             waves.append(self._waves_of_fraction(parts.fraction, bits, by_channel))
         return functools.reduce(_of_sum, waves)
 
-    def _waves(self, part, number, bits, by_channel=False, skip=0):
+    def _waves(self, part, number, bits, by_channel, skip=0):
         """Returns sine and cosine of a part of a position.
 
         They have an entry for each pair, or, for the channels of a block in order,

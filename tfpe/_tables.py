@@ -89,7 +89,7 @@ class Tables:
         return self._constants.get("leading", make, self.dtype)
 
     def _in_block(self, both):
-        """Returns `[sines, cosines]`, an array, as `_placed` wants it.
+        """Returns `[sines, cosines]`, an array, as `placed` wants it.
 
         Of one axis that is the order of all channels, of several what all share.
         """
@@ -100,7 +100,7 @@ class Tables:
         return signal if self.axes == 1 else self.orders[axis].of_both(signal)
 
     def ordered(self, sine, cosine):
-        """Returns waves of each pair as `_placed` wants them."""
+        """Returns waves of each pair as `placed` wants them."""
         if self.axes > 1:
             return ops.concatenate([sine, cosine], axis=-1)
         return self.orders[0].of_waves(sine, cosine)

@@ -79,7 +79,7 @@ def as_positions(x, name="positions", floats=True):
     received, array = x, not is_symbolic(x) and not ops.is_tensor(x)
     if array:
         x = _as_array(x, name, allowed)
-    dtype = _dtype_name(x)
+    dtype = dtype_name(x)
     is_float = dtype.startswith(("float", "bfloat"))
     if not (is_float and floats) and not dtype.startswith(("int", "uint")):
         raise TypeError(f"`{name}` must be {allowed}. Received: {name}={received!r}")
@@ -140,7 +140,7 @@ def as_ids(x, name):
     """Returns integers or bools as a tensor of at least one axis."""
     if not is_symbolic(x) and not ops.is_tensor(x):
         x = _as_array(x, name, "integers or bools")
-    dtype = _dtype_name(x)
+    dtype = dtype_name(x)
     if not dtype.startswith(("int", "uint", "bool")):
         raise TypeError(
             f"`{name}` must be integers or bools. Received: {name} of dtype {dtype}"
@@ -168,7 +168,7 @@ def as_length(x, name="length", allowed="an integer >= 0, or a tuple of them"):
         )
     if not ops.is_tensor(x):
         return as_integer(x, name, 0, INT32_MAX, allowed)
-    if not _dtype_name(x).startswith(("int", "uint")) or rank(x):
+    if not dtype_name(x).startswith(("int", "uint")) or rank(x):
         raise TypeError(
             f"`{name}` must be {allowed}, of tensors an integer scalar. Received: "
             f"{name}={x}"
@@ -232,5 +232,6 @@ def _warn_of_half(name, dtype):
     )
 
 
-def _dtype_name(x):
+def dtype_name(x):
+    """Returns the name of a tensor's dtype, or an array's, in any backend."""
     return getattr(x.dtype, "name", str(x.dtype)).removeprefix("torch.")

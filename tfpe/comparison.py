@@ -78,8 +78,7 @@ def signal_of(
         )
     channels, settings = as_channels(channels), Settings.of(settings)
     require_pairs(channels, len(axes), settings.odd_channel, f"channels={channels}")
-    rows = signal_rows(tuple(lengths[b] for b in blocks), channels, settings)
-    return np.moveaxis(rows, range(len(blocks)), blocks).astype("float32")
+    return signal_rows(lengths, channels, settings, blocks=blocks).astype("float32")
 
 
 def compare(first: Any, second: Any) -> Comparison:

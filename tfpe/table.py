@@ -100,14 +100,16 @@ def columns(channels, axes, axis, settings):
     return found
 
 
-def signal_rows(lengths, channels, settings, *, start=0):
+def signal_rows(lengths, channels, settings, *, start=0, blocks=None):
     """Returns the signal of consecutive positions in float64.
 
     Args:
-        lengths: tuple of ints, one for each axis in the order of the blocks.
+        lengths: tuple of ints, one for each axis.
         channels: int, the size of the last axis.
         settings: `Settings`.
         start: int, the first step of each axis. Defaults to 0.
+        blocks: the axes in the order of their blocks of channels. Defaults to
+            `None`: as they come.
 
     Returns:
         float64 array `(*lengths, channels)`, right to 1.5e-15 times the amplitude.
@@ -115,8 +117,9 @@ def signal_rows(lengths, channels, settings, *, start=0):
     axes = len(lengths)
     table = pair_table(channels, axes, settings)
     signal = np.zeros((*lengths, channels))
-    for axis, length in enumerate(lengths):
-        own = columns(channels, axes, axis, settings)
+    for block, axis in enumerate(range(axes) if blocks is None else blocks):
+        length = lengths[axis]
+        own = columns(channels, axes, block, settings)
         used = own < 2 * len(table.turns)
         for first in range(0, length, ROWS):
             steps = np.arange(min(ROWS, length - first))

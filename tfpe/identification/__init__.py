@@ -304,9 +304,7 @@ def _residual(table, last=None, start_of_last=0, axis=-2, **settings):
         if len(lengths) == 1:
             rebuilt = signal_rows((len(rows),), channels, settings, start=start)
         else:
-            sizes = [rows.shape[block] for block in blocks]
-            rebuilt = signal_rows(tuple(sizes), channels, settings)
-            rebuilt = np.moveaxis(rebuilt, range(len(blocks)), blocks)
+            rebuilt = signal_rows(rows.shape[:-1], channels, settings, blocks=blocks)
         used = rows.any(axis=-1)
         squares += np.sum((rows - rebuilt)[used] ** 2)
         count += np.count_nonzero(used) * channels

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfpe.migration.layers import MASKED
+from tfpe.migration.layers import MASKED, padding_bias
 from tfpe.migration.model import Migrated, layer_of
 
 END = 1
@@ -114,8 +114,7 @@ class _Decoder:
         memory = ()
         if inputs is not None:
             ids = ops.convert_to_tensor(np.repeat(inputs, self.beams, axis=0))
-            padding = ops.cast(ops.equal(ids, 0), "float32")[:, None, None]
-            bias = MASKED * padding
+            bias = padding_bias(ids)
             memory = self.layer.crossing(self.layer.encode(ids, bias)), bias
         self.memory = memory
         self.cache = self.layer.empty_cache(batch * self.beams, length)

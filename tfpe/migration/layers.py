@@ -5,6 +5,10 @@ from keras import ops
 
 from tfpe.layer import SinusoidalPositionalEncoding
 from tfpe.signal import timing_signal
+from tfpe.tensor2tensor.prepare import (
+    attention_bias_ignore_padding,
+    attention_bias_same_segment,
+)
 
 MASKED = -1e9  # Added to a logit of the attention; its weight is then exactly 0.
 
@@ -60,13 +64,17 @@ class Tensor2TensorTransformer(keras.layers.Layer):
         crossing = None
         if "inputs" in inputs:
             ids = inputs["inputs"]
-            padding = MASKED * ops.cast(ops.equal(ids, 0), "float32")[:, None, None]
-            bias = padding if source is None else _apart(source, source)
+            padding = padding_bias(ids)
+            bias = padding
+            if source is not None:
+                bias = attention_bias_same_segment(source, source)
             memory = self.encode(ids, bias, inputs.get("inputs_position"))
             if "classes" in self.w:
                 mean = ops.mean(memory, axis=1, keepdims=True)
                 return ops.matmul(mean, self.w["classes"]) + self.w["classes_bias"]
-            bias = padding if source is None else _apart(target, source)
+            bias = padding
+            if source is not None:
+                bias = attention_bias_same_segment(target, source)
             crossing = self.crossing(memory), bias
         ids = inputs["targets"]
         # Padding has a zero embedding, so a shift of ids is a shift of embeddings.
@@ -76,7 +84,7 @@ class Tensor2TensorTransformer(keras.layers.Layer):
             MASKED * ops.cast(places[:, None] > places[:, :, None], "float32")[:, None]
         )
         if target is not None:
-            bias = bias + _apart(target, target)
+            bias = bias + attention_bias_same_segment(target, target)
         return self.decode(shifted, bias, crossing, inputs.get("targets_position"))[0]
 
     def compute_output_spec(self, inputs):
@@ -279,7 +287,6 @@ SETTINGS = (
 )
 
 
-def _apart(query, memory):
-    """Returns the bias that keeps segments from seeing each other."""
-    differs = ops.not_equal(query[:, None, :, None], memory[:, None, None])
-    return MASKED * ops.cast(differs, "float32")
+def padding_bias(ids):
+    """Returns the bias that hides the padding among ids."""
+    return attention_bias_ignore_padding(ops.cast(ops.equal(ids, 0), "float32"))

@@ -8,8 +8,10 @@ from tfpe._tensor_arguments import (
     as_dtype,
     as_positions,
     as_start_index,
+    dtype_name,
     is_symbolic,
     rank,
+    require_dense,
 )
 
 NUMBERS = ("int", "uint", "float", "bfloat", "bool")
@@ -23,14 +25,12 @@ def as_tensor_of_numbers(x, name, rank=None, at_least=0):
             x = ops.convert_to_tensor(x)
         except Exception:  # each backend has its own
             x = None
-    dtype = str(getattr(x, "dtype", None)).removeprefix("torch.")
-    dtype = dtype.removeprefix("<dtype: '")  # TensorFlow's
-    if not dtype.startswith(NUMBERS) or hasattr(x, "row_lengths"):
+    numbers = hasattr(x, "dtype") and dtype_name(x).startswith(NUMBERS)
+    if not numbers or hasattr(x, "row_lengths"):
         raise TypeError(
             f"`{name}` must be a dense tensor of numbers. Received: {name}={received!r}"
         )
-    if getattr(x.shape, "rank", 0) is None:
-        raise ValueError(f"`{name}` must have a known rank. Received: {name}={x}")
+    require_dense(x, name)
     if len(x.shape) != (rank or max(len(x.shape), at_least)):
         raise ValueError(
             f"`{name}` must have a rank of {rank or f'{at_least} or more'}. Received: "

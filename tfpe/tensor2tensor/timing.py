@@ -13,6 +13,7 @@ from tfpe._settings import Settings
 from tfpe._sinusoids import recent_sinusoids
 from tfpe._tensor_arguments import as_dtype, as_length, is_symbolic
 from tfpe.layer import SinusoidalPositionalEncoding
+from tfpe.layouts import number_of_pairs
 from tfpe.signal import timing_signal_at
 from tfpe.tensor2tensor._arguments import (
     as_float_tensor,
@@ -249,8 +250,8 @@ def _add_at(x, named, min_timescale, max_timescale):
 
 def _layer(x, settings, axis=1, **steps):
     """Adds to a `KerasTensor`, by a layer with a config."""
-    axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
-    if x.shape[-1] < (2 if isinstance(axis, int) else 2 * len(axis)):
+    axes = 1 if isinstance(axis, int) else len(axis)
+    if not number_of_pairs(x.shape[-1], axes, settings.odd_channel):
         return x  # too few channels for a signal
     dtype = as_dtype(x.dtype)
     layer = SinusoidalPositionalEncoding(**vars(settings), axis=axis, dtype=dtype)

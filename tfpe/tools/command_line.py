@@ -15,18 +15,13 @@ except ImportError:
     sys.exit("The command line needs more packages: pip install 'tfpe[cli]'")
 
 from tfpe.conventions import CONVENTIONS, OUTSIDE, convention, lookup
+from tfpe.tools.refused import RefusedError
 from tfpe.tools.words import MARGIN, call, print_report, wrap
 
 # The positions along each axis of a picture, by the number of axes.
 LENGTHS = {1: (64,), 2: (12, 16), 3: (4, 6, 8)}
 # The bytes of tables from which on progress is shown.
 LARGE = 2**26
-
-
-class RefusedError(click.ClickException):
-    """What was asked for cannot be done."""
-
-    exit_code = 2
 
 
 class Commands(click.Group):

@@ -7,14 +7,10 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # Read when TensorFlow start
 import click
 import numpy as np
 
+from tfpe.tools.refused import RefusedError
+
 # How far logits may be from those of another machine, relative to the largest.
 TOLERANCE = 1e-4
-
-
-class RefusedError(click.ClickException):
-    """What was asked for cannot be done."""
-
-    exit_code = 2
 
 
 @click.command()
