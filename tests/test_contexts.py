@@ -213,7 +213,6 @@ def test_jax_exports_symbolic_sizes(given):
 
 
 @on_torch
-@pytest.mark.case("torch-inference-mode")
 def test_inference_mode_and_then_training():
     import torch
 

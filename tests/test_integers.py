@@ -247,7 +247,6 @@ def test_shift_matrix_does_not_ask_the_decimal_context_of_the_caller():
     assert_close(other[1, 0], right("shift-context")["[1, 0] of the first"], 1e-14)
 
 
-@pytest.mark.case("zero-width-block")
 def test_blocks_of_no_width_and_axes_without_number():
     assert_close(tfpe.timing_signal((4097, 1), 3), np.zeros((4097, 1, 3)), 0)
     got = tfpe.tensor2tensor.add_timing_signal_nd(np.zeros((1, 4097, 2, 3), "float32"))
@@ -265,7 +264,6 @@ def test_blocks_of_no_width_and_axes_without_number():
         lambda: tfpe.shift_matrix(1, 10**9),
     ],
 )
-@pytest.mark.case("huge-widths")
 def test_a_width_that_would_take_all_memory_is_refused(call):
     with refuses(ValueError, "`channels` must be", "at most 131,072", "=1000000000"):
         call()

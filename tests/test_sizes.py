@@ -128,7 +128,6 @@ def added(name):
         "2017",
     ],
 )
-@pytest.mark.case("functional-file")
 def test_a_functional_model_saves_kilobytes_and_loads_right(name, tmp_path):
     inputs, output = added(name)
     made = keras.Model(inputs, output())
