@@ -14,7 +14,6 @@ widths only. The angles are worked out in the compute dtype there, which is why
 the two part in half precision and at large positions.
 """
 
-import keras
 import numpy as np
 import oracle
 import pytest
@@ -165,29 +164,3 @@ def test_keras_hub_ignores_a_start_beside_positions_and_tfpe_refuses_it():
     np.testing.assert_array_equal(both, hub(inputs, positions=positions))
     with pytest.raises(ValueError, match="`start_index` must be left at 0"):
         ours(inputs, positions=positions, start_index=100)
-
-
-@pytest.mark.case("padded-keras-hub")
-@pytest.mark.filterwarnings("ignore:Layer 'sine_position_encoding:UserWarning")
-def test_a_padded_model_keeps_its_numbers_if_the_mask_is_dropped_as_there():
-    tokens = keras.Input((None,), dtype="int32")
-    embedded = keras.layers.Embedding(9, 8, mask_zero=True)(tokens)
-    attention = keras.layers.MultiHeadAttention(2, 4)
-    steps = ops.cumsum(ops.ones_like(tokens), axis=1) - 1
-    signal = tfpe.SinusoidalEmbedding.from_convention("keras_hub", 8)(steps)
-    layer = tfpe.SinusoidalPositionalEncoding.from_convention("keras_hub")
-    encoded = {
-        "theirs": embedded + keras_hub.layers.SinePositionEncoding()(embedded),
-        "ours": embedded + signal,
-        "with the mask": layer(embedded),
-        "twice": embedded + layer(embedded),
-    }
-    found = {name: keras.Model(tokens, attention(x, x)) for name, x in encoded.items()}
-    for words, same in (([[5, 6, 7, 8]], True), ([[5, 6, 7, 0]], False)):
-        outputs = {name: model(np.array(words)) for name, model in found.items()}
-        outputs = {name: to_numpy(y) for name, y in outputs.items()}
-        theirs = outputs["theirs"]
-        difference = {name: np.abs(y - theirs).max() for name, y in outputs.items()}
-        assert difference["ours"] < 1e-6
-        assert (difference["with the mask"] < 1e-6) == same
-        assert difference["twice"] > 1e-3

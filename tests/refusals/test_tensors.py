@@ -14,7 +14,6 @@ INPUTS = np.zeros((1, 3, 6), "float32")
 
 @pytest.mark.case("ragged-positions")
 @on_tensorflow
-@pytest.mark.case("ragged-positions")
 def test_ragged_positions_and_masks_are_refused_by_name():
     import tensorflow as tf
 
