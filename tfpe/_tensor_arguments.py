@@ -98,6 +98,8 @@ def as_positions(x, name="positions", floats=True):
     dtype = dtype_name(x)
     is_float = dtype.startswith(("float", "bfloat"))
     if not (is_float and floats) and not dtype.startswith(("int", "uint")):
+        if dtype.startswith("datetime"):
+            allowed += ": `x.astype('datetime64[ms]').astype('int64')` are milliseconds"
         raise TypeError(f"`{name}` must be {allowed}. Received: {name}={received!r}")
     require_dense(x, name)
     if dtype in HALF_TYPES:
@@ -235,7 +237,8 @@ def _integers(x, name):
     if low >= 0 and high < 2**32:
         return ops.convert_to_tensor(x.astype("uint32"))
     raise ValueError(
-        f"`{name}` must be integers inside int32 on JAX without `jax_enable_x64`. "
+        f"`{name}` must be integers inside int32 on JAX without `jax_enable_x64`: set "
+        "it, or take an origin away. "
         f"Received: {name} from {low} to {high}"
     )
 

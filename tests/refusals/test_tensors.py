@@ -2,8 +2,9 @@
 
 import keras
 import numpy as np
+import oracle
 import pytest
-from contract import on_tensorflow, randoms, refuses
+from contract import INT64, assert_close, needs_float64, on_tensorflow, randoms, refuses
 
 import tfpe
 from tfpe import tensor2tensor as t2t
@@ -130,12 +131,26 @@ def test_a_function_with_variables_is_told_the_layer_that_has_them(name):
         t2t.add_positional  # noqa: B018
 
 
+def test_a_number_of_channels_is_told_where_it_comes_from():
+    with refuses(ValueError, "`layout`", "Channels are those of the inputs", "=512"):
+        Layer(512)
+
+
 def test_channels_first_are_told_how_to_be_last():
     for axis, shape in ((2, (2, 8, 5)), ((2, 3), (2, 8, 5, 7))):
         with refuses(ValueError, "`axis`", "ops.moveaxis(x, 1, -1)", "Received"):
             Layer(axis=axis)(randoms(*shape))
     with refuses(ValueError, "`inputs`", "ops.moveaxis(x, 1, -1)", "Received"):
         Layer()(keras.Input((8, None)))
+
+
+@needs_float64
+def test_dates_are_told_how_to_be_numbers():
+    dates = np.array(["2024-01-01", "2024-01-02"], "datetime64[D]")
+    with refuses(TypeError, "`positions`", "astype('datetime64[ms]').astype('int64')"):
+        tfpe.SinusoidalEmbedding(8)(dates)
+    got = tfpe.SinusoidalEmbedding(8)(dates.astype("datetime64[ms]").astype("int64"))
+    assert_close(got, oracle.rows([1704067200000, 1704153600000], 8), INT64)
 
 
 def test_token_ids_are_told_of_the_embedding():
