@@ -109,6 +109,29 @@ def test_start_index_of_any_dtype_is_right(dtype, mode):
         assert_close(got[1, 1], oracle.row(start[-1] + 1, 8), INT64)
 
 
+@needs_float64
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_start_index_takes_the_whole_range_of_uint64(shape, mode):
+    if keras.backend.backend() == "torch":
+        pytest.skip("Keras has no uint64 on torch")
+    layer = tfpe.SinusoidalPositionalEncoding()
+    call = MODES[mode](lambda s: layer(ops.zeros((1, 3, 6)), start_index=s))
+    for start in (2**63 - 2, 2**63, 2**64 - 3):
+        got = call(ops.convert_to_tensor(np.full(shape, start, "uint64")))
+        assert_close(got[0], oracle.rows(range(start, start + 3), 6), INT64)
+
+
+@needs_float64
+def test_integers_of_a_list_are_not_rounded():
+    # NumPy makes floats of these lists.
+    for positions in ([1, 2**63 + 1], [2**64 - 1, 3, 2**53 + 1]):
+        got = tfpe.timing_signal_at(positions, 6)
+        assert_close(got, oracle.rows(positions, 6), INT64)
+    with pytest.raises(TypeError, match=r"`positions` must fit int64 or uint64"):
+        tfpe.timing_signal_at([-1, 2**63], 6)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_steps_that_leave_the_dtype_of_their_start_do_not_wrap(mode):
     layer = tfpe.SinusoidalPositionalEncoding()

@@ -20,7 +20,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfpe._arguments import INT32_MAX, INT32_MIN
+from tfpe._arguments import INT32_MAX, INT32_MIN, INT64_MAX
 from tfpe._backends import (
     either,
     fusion_barrier,
@@ -116,7 +116,7 @@ class Sinusoids:
         running = mode()
         if running == "eager" and not isinstance(start, int) and slices_are_cheap():
             seen = visible(start)
-            start = start if seen is None else int(seen)
+            start = start if seen is None or seen > INT64_MAX else int(seen)
         if not isinstance(start, int) or is_symbolic_size(length):
             # XLA recompiles a slice for every start value; a gather it compiles once.
             steps = ops.arange(length, dtype="int32")

@@ -218,12 +218,22 @@ def _as_array(x, name, allowed):
     if hasattr(x, "row_lengths") or hasattr(x, "dense_shape"):
         require_dense(x, name)
     try:
-        return np.asarray(x)
+        array = np.asarray(x)
     except (TypeError, ValueError):  # lists of several lengths
         raise TypeError(
             f"`{name}` must be {allowed}, nested lists padded to one length. Received: "
             f"{name}={x!r}"
         ) from None
+    if array.dtype == "float64" and array.size and isinstance(x, (list, tuple)):
+        # NumPy makes floats of integers on both sides of 2**63.
+        values = np.array(x, dtype=object)
+        if all(isinstance(value, (int, np.integer)) for value in values.flat):
+            if values.min() < 0:
+                raise TypeError(
+                    f"`{name}` must fit int64 or uint64. Received: {name}={x!r}"
+                )
+            return values.astype("uint64")
+    return array
 
 
 def _integers(x, name):
