@@ -8,7 +8,11 @@ EXAMPLE = re.compile(r"^>>> (?:.+(?:\n|\Z))+", re.MULTILINE)
 
 
 class KerasDocstrings(griffe.Extension):
-    """Gives "Call arguments" a heading that griffe parses, and examples a fence."""
+    """Gives "Call arguments" a heading that griffe parses, and examples a fence.
+
+    Types and defaults stand in the texts, and defaults in the signatures; so the
+    lists do not repeat them.
+    """
 
     def on_instance(self, *, obj, **_):
         if obj.docstring:
@@ -17,3 +21,18 @@ class KerasDocstrings(griffe.Extension):
             obj.docstring.value = EXAMPLE.sub(
                 lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text
             )
+
+    def on_package(self, *, pkg, **_):
+        _say_types_once(pkg)
+
+
+def _say_types_once(obj):
+    if obj.docstring:
+        for section in obj.docstring.parsed:
+            if section.kind.value in ("parameters", "other parameters", "returns"):
+                for item in section.value:
+                    item.annotation = None
+                    item.value = None
+    for member in obj.members.values():
+        if not member.is_alias:
+            _say_types_once(member)

@@ -124,7 +124,7 @@ def _figure(panels, rows=1):
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(
-            "Pictures need matplotlib, which the extra `cli` of tfpe brings."
+            "Pictures need matplotlib: pip install 'tfpe[cli]'"
         ) from error
 
     figure = Figure(figsize=(5.2 * panels, 4.2 * rows), layout="constrained")
