@@ -24,7 +24,7 @@ MKDOCS = NO_MKDOCS_2_WARNING=1 TF_CPP_MIN_LOG_LEVEL=3 $(DOCS)/bin/python -m mkdo
 PACKAGE := .venv-package
 PACKAGED := $(CURDIR)/$(PACKAGE)/bin/python -P
 ARCHIVE_TESTS := tests/test_channels.py tests/test_serialization.py \
-	tests/test_conventions.py tests/test_first_use.py compat/test_conventions.py
+	tests/test_conventions.py compat/test_conventions.py
 
 # Mutants that `make mutants` draws.
 N ?= 60

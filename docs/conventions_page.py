@@ -38,8 +38,8 @@ def _conventions():
         lines += [f"### {call}", ""]
         lines += ["| name | what it is | not covered |", "|---|---|---|"]
         lines += [
-            f"| {_name(entry)} | {entry.reproduces}<br>{_where(entry)} | {entry.beyond} |"
-            for entry in entries
+            f"| {_name(e)} | {e.reproduces}<br>{_where(e)} | {e.beyond} |"
+            for e in entries
         ]
         lines.append("")
     return "\n".join(lines)

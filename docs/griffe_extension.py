@@ -27,12 +27,14 @@ class KerasDocstrings(griffe.Extension):
 
 
 def _say_types_once(obj):
-    if obj.docstring:
-        for section in obj.docstring.parsed:
-            if section.kind.value in ("parameters", "other parameters", "returns"):
-                for item in section.value:
-                    item.annotation = None
-                    item.value = None
+    sections = obj.docstring.parsed if obj.docstring else []
+    for number, section in enumerate(sections):
+        if section.kind.value == "returns":
+            text = section.value[0].description
+            sections[number] = griffe.DocstringSectionText(f"**Returns:** {text}")
+        elif section.kind.value in ("parameters", "other parameters", "attributes"):
+            for item in section.value:
+                item.annotation = item.value = None
     for member in obj.members.values():
         if not member.is_alias:
             _say_types_once(member)
