@@ -1,6 +1,5 @@
 """The tables of the page of conventions, made from `tfpe.CONVENTIONS`."""
 
-import html
 import math
 
 import tfpe
@@ -21,8 +20,8 @@ def fill_in(markdown):
 
 def _index():
     names = sorted([*tfpe.CONVENTIONS, *OUTSIDE])
-    links = " ".join(f"<li>[`{name}`](#{name})</li>" for name in names)
-    return f'<ul class="index" markdown="span">{links}</ul>'
+    links = "\n".join(f"- [`{name}`](#{name})" for name in names)
+    return f'<div class="index" markdown="1">\n\n{links}\n\n</div>'
 
 
 def _conventions():
@@ -63,16 +62,10 @@ def _outside():
 
 
 def _name(entry):
-    return f'<span id="{entry.name}"></span><code>{_breakable(entry.name, "_")}</code>'
+    return f'<code class="name" id="{entry.name}">{entry.name}</code>'
 
 
 def _where(entry):
     revision = entry.revision
     short = revision[:10] if len(revision) == 40 else revision  # of a commit
-    file = f"<code>{_breakable(entry.file, '/')}</code>"
-    return f"{entry.project}, {file}, {short}"
-
-
-def _breakable(text, mark):
-    """Returns HTML that may be broken behind each `mark`, and nowhere else."""
-    return html.escape(text).replace(mark, f"{mark}<wbr>")
+    return f"{entry.project}, `{entry.file}`, {short}"

@@ -17,7 +17,10 @@ class KerasDocstrings(griffe.Extension):
     def on_instance(self, *, obj, **_):
         if obj.docstring:
             text = obj.docstring.value
-            text = text.replace("Call arguments:", "Other Args: Call arguments")
+            for kind in ("Call", "Shared"):
+                text = text.replace(
+                    f"{kind} arguments:", f"Other Args: {kind} arguments"
+                )
             obj.docstring.value = EXAMPLE.sub(
                 lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text
             )

@@ -25,6 +25,9 @@ TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
 HEAD = re.compile(r"<th(?: [^>]*)?>(.*?)</th>", re.DOTALL)
 ROW = re.compile(r"<tr>.*?</tr>", re.DOTALL)
 CELL = re.compile(r"<td(?=[ >])")
+# Code in a sentence, and the places where its line may be broken.
+INLINE = re.compile(r"<code>([^<]+)</code>")
+BREAK = re.compile(r"(?<=[(/=.])(?=[\w*'])")
 
 
 def on_config(config):
@@ -60,7 +63,8 @@ def on_page_markdown(markdown, page, **_):
 
 
 def on_page_content(html, **_):
-    """Gives each cell of a table the name of its column."""
+    """Gives the cells of tables the names of their columns, and long code its breaks."""
+    html = INLINE.sub(lambda code: f"<code>{BREAK.sub('<wbr>', code[1])}</code>", html)
     return TABLE.sub(_label_cells, html)
 
 

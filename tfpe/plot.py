@@ -139,7 +139,9 @@ def _figure(panels, rows=1):
             "Pictures need matplotlib: pip install 'tfpe[cli]'"
         ) from error
 
-    figure = Figure(figsize=(5.2 * panels, 4.2 * rows), layout="constrained")
+    # Several panels share the width of a page, and their letters stay legible.
+    width, height = (5.2, 4.2) if panels == 1 else (3.9, 3.3)
+    figure = Figure(figsize=(width * panels, height * rows), layout="constrained")
     axes = figure.subplots(rows, panels, squeeze=False)
     return figure, axes if rows > 1 else axes[0]
 
