@@ -63,7 +63,7 @@ def on_page_markdown(markdown, page, **_):
 
 
 def on_page_content(html, **_):
-    """Gives the cells of tables the names of their columns, and long code its breaks."""
+    """Gives the cells of tables the names of their columns, and long code breaks."""
     html = INLINE.sub(lambda code: f"<code>{BREAK.sub('<wbr>', code[1])}</code>", html)
     return TABLE.sub(_label_cells, html)
 

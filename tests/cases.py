@@ -1,4 +1,4 @@
-"""The cases of cases.json, small inputs of public fault reports with right values."""
+"""The cases of cases.json and reports.json: faults as reported, with right values."""
 
 import json
 from pathlib import Path
@@ -7,13 +7,21 @@ import numpy as np
 
 import tfpe
 
-FILE = Path(__file__).with_name("cases.json")
-CASES = {case["id"]: case for case in json.loads(FILE.read_text())}
+FILES = [Path(__file__).with_name(f"{name}.json") for name in ("cases", "reports")]
+CASES = {case["id"]: case for file in FILES for case in json.loads(file.read_text())}
 HALF = {"float16": 2.0**-11, "bfloat16": 2.0**-8}  # half a unit in the last place of 1
 
 
 def expected(case):
     return CASES[case]["expect"]
+
+
+def right(report):
+    """Returns the right values of a case of reports.json, without the words."""
+    value = CASES[report]["right"]
+    if isinstance(value, str) and "[" in value:
+        return json.loads(value[value.index("[") :])
+    return value
 
 
 def at(positions, channels, dtype="float64", **settings):

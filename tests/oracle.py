@@ -11,6 +11,8 @@ import mpmath
 import numpy as np
 
 mpmath.mp.dps = 60
+# The spectra that have a formula below.
+SPECTRA = "vaswani", "tensor2tensor", "geometric"
 
 
 def timescales(channels, axes=1, layout="interleaved", spectrum=None, **settings):
@@ -37,9 +39,11 @@ def _timescales(channels, axes, pairs, spectrum, low, high):
             found.append(low * (high / low) ** part)
         elif spectrum == "geometric":
             found.append(low * (high / low) ** (mpmath.mpf(j) / max(pairs - 1, 1)))
-        else:
+        elif spectrum == "tensor2tensor":
             step = mpmath.log(high / low) / max(pairs - 1, 1)
             found.append(1 / (low * mpmath.exp(-j * step)))
+        else:
+            raise ValueError(f"no formula here for the spectrum {spectrum!r}")
     return tuple(found)
 
 

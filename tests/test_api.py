@@ -1,4 +1,4 @@
-"""The house's rules, held against the public names so that they cannot rot."""
+"""The rules of the house, checked against the public names."""
 
 import ast
 import dataclasses

@@ -8,8 +8,8 @@ import keras
 import numpy as np
 import oracle
 import pytest
+from cases import right
 from contract import FLOAT32, assert_close, on_jax, on_tensorflow, on_torch, to_float64
-from reports import right
 
 import tfpe
 from tfpe import tensor2tensor as t2t
@@ -54,6 +54,7 @@ def row_three(name, layer, channels=6):
     return [value[1, 3] for value in found]
 
 
+@pytest.mark.case("v1-graphs")
 @on_tensorflow
 @pytest.mark.parametrize("first", ["eager", "graph", "function", "xla", "loop"])
 def test_graphs_of_tensorflow_1_and_all_else_may_come_in_any_order(first):
@@ -171,6 +172,7 @@ def test_a_compiled_program_has_no_conditional_for_given_positions():
         assert "ENTRY" in text
 
 
+@pytest.mark.case("jax-shard-map")
 @on_jax
 def test_shard_map_without_jit_and_then_eager():
     import jax
@@ -188,6 +190,7 @@ def test_shard_map_without_jit_and_then_eager():
     assert_close(tfpe.timing_signal(3, 6), right("jax-shard-map"), FLOAT32)
 
 
+@pytest.mark.case("jax-export")
 @on_jax
 @pytest.mark.parametrize("given", [False, True])
 def test_jax_exports_symbolic_sizes(given):
@@ -212,6 +215,7 @@ def test_jax_exports_symbolic_sizes(given):
                 assert_close(got[int(position)], want, FLOAT32)
 
 
+@pytest.mark.case("torch-inference-mode")
 @on_torch
 def test_inference_mode_and_then_training():
     import torch
@@ -229,6 +233,7 @@ def test_inference_mode_and_then_training():
     assert_close(weight.grad, want, 3 * FLOAT32)
 
 
+@pytest.mark.case("torch-trace")
 @on_torch
 @pytest.mark.filterwarnings("ignore:.*torch.jit.trace.* is deprecated")
 @pytest.mark.filterwarnings("ignore:Converting a tensor to a Python")

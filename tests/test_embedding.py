@@ -197,6 +197,7 @@ def test_the_input_of_a_transformer_may_be_symbolic_and_of_unknown_length():
             assert_close(got, np.array(value), 2 * FLOAT32)
 
 
+@pytest.mark.case("pos-none")
 def test_no_positions_in_the_hyperparameters_is_none():
     from types import SimpleNamespace
 
@@ -214,6 +215,7 @@ class OldTable(keras.layers.Layer):
         return inputs
 
 
+@pytest.mark.case("old-table-layer")
 def test_a_config_of_a_foreign_layer_loads(tmp_path):
     model = keras.Sequential([keras.Input((3, 8)), OldTable()])
     model.save(tmp_path / "old.keras")

@@ -5,6 +5,7 @@ import mpmath
 import numpy as np
 import oracle
 import pytest
+from cases import CASES, right
 from contract import (
     FLOAT32,
     FRACTION,
@@ -18,7 +19,6 @@ from contract import (
     to_float64,
 )
 from keras import ops
-from reports import REPORTS, right
 
 import tfpe
 
@@ -67,9 +67,10 @@ def milliseconds_layer(**arguments):
     return tfpe.SinusoidalPositionalEncoding(spectrum="geometric", **ends, **arguments)
 
 
+@pytest.mark.case("int64-in-graph")
 @needs_float64
 def test_int64_positions_of_a_functional_model_are_right():
-    where = np.array(REPORTS["int64-in-graph"]["positions"])
+    where = np.array(CASES["int64-in-graph"]["positions"])
     inputs = keras.Input((3, 6)), keras.Input((3,), dtype="int64")
     model = keras.Model(inputs, milliseconds_layer()(inputs[0], positions=inputs[1]))
     given = [np.zeros((1, 3, 6), "float32"), where[None]]
@@ -77,17 +78,19 @@ def test_int64_positions_of_a_functional_model_are_right():
         assert_close(got[0], right("int64-in-graph"), INT64)
 
 
+@pytest.mark.case("int64-in-graph")
 @on_tensorflow
 def test_int64_positions_of_a_data_set_are_right():
     import tensorflow as tf
 
-    where = np.array(REPORTS["int64-in-graph"]["positions"])
+    where = np.array(CASES["int64-in-graph"]["positions"])
     layer, zeros = milliseconds_layer(), tf.zeros((1, 3, 6))
     data = tf.data.Dataset.from_tensors(where[None])
     (got,) = data.map(lambda p: layer(zeros, positions=p))
     assert_close(got[0], right("int64-in-graph"), INT64)
 
 
+@pytest.mark.case("int64-start")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", ["int64", "uint32", "uint64"])
 def test_start_index_of_any_dtype_is_right(dtype, mode):
@@ -173,6 +176,7 @@ def test_fractions_are_right_at_timescales_far_below_one(mode):
     assert_close(got, want, FRACTION)
 
 
+@pytest.mark.case("small-timescales")
 @needs_float64
 def test_calendar_time_in_years_is_right():
     periods = 1 / 365.25 * (128 * 365.25) ** (np.arange(8) / 7)
@@ -209,6 +213,7 @@ class Outer(keras.Model):
         return self.encode(ops.cast(inputs[0], "float32"), positions=inputs[1])
 
 
+@pytest.mark.case("half-positions")
 def test_an_outer_layer_that_rounds_positions_is_told_the_ways_out():
     keras.config.set_dtype_policy("mixed_bfloat16")
     zeros = np.zeros((1, 1, 8), "float32")
@@ -232,6 +237,7 @@ def test_shift_matrix_takes_any_offset(offset):
     assert matrix[4, 4] == 1
 
 
+@pytest.mark.case("shift-context")
 def test_shift_matrix_does_not_ask_the_decimal_context_of_the_caller():
     import decimal
 
@@ -247,6 +253,8 @@ def test_shift_matrix_does_not_ask_the_decimal_context_of_the_caller():
     assert_close(other[1, 0], right("shift-context")["[1, 0] of the first"], 1e-14)
 
 
+@pytest.mark.case("zero-width-block")
+@pytest.mark.case("many-axes")
 def test_blocks_of_no_width_and_axes_without_number():
     assert_close(tfpe.timing_signal((4097, 1), 3), np.zeros((4097, 1, 3)), 0)
     got = tfpe.tensor2tensor.add_timing_signal_nd(np.zeros((1, 4097, 2, 3), "float32"))
@@ -255,6 +263,7 @@ def test_blocks_of_no_width_and_axes_without_number():
     np.testing.assert_array_equal(permutation, right("many-axes"))
 
 
+@pytest.mark.case("huge-widths")
 @pytest.mark.parametrize(
     "call",
     [

@@ -52,7 +52,7 @@ def test_outputs_are_inputs_plus_signal(channels, layout):
 @given(
     channels=st.integers(2, 17),
     layout=st.sampled_from(LAYOUTS),
-    spectrum=st.sampled_from([None, "vaswani", "tensor2tensor", "geometric"]),
+    spectrum=st.sampled_from([None, *oracle.SPECTRA]),
     ends=st.tuples(st.floats(0.5, 100), st.floats(0.5, 1e5)),
     cosine_first=st.booleans(),
     first_position=st.integers(-1000, 1000),

@@ -28,7 +28,7 @@ POSITIONS = st.integers(-(2**31), 2**31 - 1)
 SETTINGS = st.fixed_dictionaries(
     {
         "layout": st.sampled_from(LAYOUTS + ORDERS),
-        "spectrum": st.sampled_from(["vaswani", "tensor2tensor", "geometric"]),
+        "spectrum": st.sampled_from(oracle.SPECTRA),
         "max_timescale": st.floats(0.5, 1e6),
         "cosine_first": st.booleans(),
         "first_position": st.integers(-1000, 1000),

@@ -114,6 +114,7 @@ def added(name):
     }[name]
 
 
+@pytest.mark.case("functional-file")
 @pytest.mark.parametrize(
     "name",
     [

@@ -33,6 +33,11 @@ class ChannelOrder(NamedTuple):
                 return cls(columns, "in turn", cosine_first, before, after)
         return cls(columns, "any")
 
+    @property
+    def is_pairs(self):
+        """Whether all channels are pairs, of a sine and a cosine side by side."""
+        return self.kind == "in turn" and not self.before and not self.after
+
     def of_array(self, both):
         """Returns `[sines, cosines]`, a NumPy array, in this order."""
         return np.pad(both, [(0, 0), (0, 1)])[:, self.columns]

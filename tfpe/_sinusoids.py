@@ -24,9 +24,11 @@ from tfpe._arguments import INT32_MAX, INT32_MIN
 from tfpe._backends import (
     either,
     fusion_barrier,
+    has_quick_complex_numbers,
     mode,
     sine_and_cosine,
     slices_are_cheap,
+    turned_pairs,
     untraced,
     visible,
 )
@@ -128,7 +130,7 @@ class Sinusoids:
             return self._blocks(start, length, axis, QUICK)
         return either(
             stop <= self._tables.leading_rows,
-            lambda: self._tables.placed(self._tables.leading()[start:stop], axis),
+            lambda: self._tables.placed(self._tables.leading_slice(start, stop), axis),
             lambda: self._blocks(start, length, axis, QUICK),
         )
 
@@ -235,9 +237,20 @@ class Sinusoids:
         blocks = (length + skipped + rows - 1) // rows
         first = rows * ops.arange(blocks, dtype="int32")
         parts = parts_of_integers(as_tensor(start - skipped), steps=first)
-        by_channel = mode() == "compiled"
+        running, order = mode(), self._tables.orders[axis]
+        by_channel = running == "compiled"
         outer = self._upper_waves(parts, bits, by_channel)
         inner = self._tables.digit(0, np.arange(rows), by_channel)
+        if order.is_pairs and has_quick_complex_numbers(running):
+            signal = turned_pairs(inner, outer, order.cosine_first)
+        else:
+            signal = self._products(inner, outer, by_channel, rows)
+        if not (isinstance(length, int) and skipped == 0 and length % rows == 0):
+            signal = signal[skipped : skipped + length]
+        return self._tables.placed(ops.cast(signal, self.dtype), axis)
+
+    def _products(self, inner, outer, by_channel, rows):
+        """Returns the sines of sums of an angle in a block and one of a block."""
         if by_channel:
             inner = [table[:rows] for table in inner]
         else:
@@ -249,10 +262,7 @@ class Sinusoids:
             outer = [self._tables.ordered(wave, wave) for wave in outer]
         # sin(a + b) = sin a cos b + cos a sin b, with b the same all over a block.
         outer = [fusion_barrier(wave)[:, None] for wave in outer]
-        signal = ops.reshape(_sine_of_sum(inner, outer), (-1, inner[0].shape[-1]))
-        if not (isinstance(length, int) and skipped == 0 and length % rows == 0):
-            signal = signal[skipped : skipped + length]
-        return self._tables.placed(ops.cast(signal, self.dtype), axis)
+        return ops.reshape(_sine_of_sum(inner, outer), (-1, inner[0].shape[-1]))
 
     def _upper_waves(self, parts, bits, by_channel):
         """Returns `_waves` of all digits but the lowest."""

@@ -8,7 +8,7 @@ import functools
 import numpy as np
 from keras import ops
 
-from tfpe._backends import Constants
+from tfpe._backends import Constants, is_eager_tensorflow
 from tfpe._channel_order import ChannelOrder
 from tfpe._digits import LOW
 from tfpe.table import columns, pair_table
@@ -46,6 +46,7 @@ class Tables:
         self._table = pair_table(channels, axes, settings)
         self.pairs = len(self._table.turns)
         self._constants = Constants()
+        self._last_view = None, None, None
         self.orders = [
             ChannelOrder.of(columns(channels, axes, axis, settings), self.pairs)
             for axis in range(axes if self.pairs else 0)
@@ -87,6 +88,21 @@ class Tables:
             return self._in_block(both).astype(self.wide)
 
         return self._constants.get("leading", make, self.dtype)
+
+    def leading_slice(self, start, stop):
+        """Returns `leading()[start:stop]`, of eager calls the same view again.
+
+        TensorFlow takes longer to make an eager slice than to add it. From row 0 it
+        is a view, so keeping it holds no memory.
+        """
+        leading = self.leading()
+        if start or not is_eager_tensorflow():
+            return leading[start:stop]
+        rows, whole, view = self._last_view
+        if rows != stop or whole is not leading:
+            view = leading[:stop]
+            self._last_view = stop, leading, view
+        return view
 
     def _in_block(self, both):
         """Returns `[sines, cosines]`, an array, as `placed` wants it.

@@ -1,4 +1,8 @@
-"""Spectra: how the timescales are spaced. The only module that knows a formula."""
+"""Spectra: how the timescales are spaced. The only module that knows a formula.
+
+A named spectrum is a geometric progression: `first_timescale` says where it starts
+and `steps_to_end` how fast it grows.
+"""
 
 import decimal
 from decimal import Decimal
@@ -100,7 +104,9 @@ def steps_to_end(spectrum, channels, axes, pairs):
     """
     if spectrum == "vaswani":
         return Decimal(channels) / 2 if axes == 1 else Decimal(pairs)
-    return Decimal(max(pairs - 1, 1))
+    if spectrum in ("tensor2tensor", "geometric"):
+        return Decimal(max(pairs - 1, 1))
+    raise NotImplementedError(f"no formula for the spectrum {spectrum!r}")
 
 
 def spaced(spectrum, min_timescale, max_timescale, channels, axes, pairs):

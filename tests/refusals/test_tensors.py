@@ -12,6 +12,7 @@ import tfpe
 Layer = tfpe.SinusoidalPositionalEncoding
 
 
+@pytest.mark.case("ragged-positions")
 @on_tensorflow
 def test_ragged_positions_and_masks_are_refused_by_name():
     import tensorflow as tf
