@@ -38,7 +38,7 @@ SEED ?= 0
 	compat-live mutants clean
 
 demo: $(VENV)/installed
-	@echo "Trains a small Transformer twice, with and without positions: about six minutes."
+	@echo "Trains three small Transformers, without positions and in both layouts: six minutes."
 	$(RUN) examples/g2p.py
 
 test: $(VENV)/installed

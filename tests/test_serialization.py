@@ -30,7 +30,7 @@ def with_reader(version):
     return pytest.param(version, marks=older)
 
 
-VERSIONS = [with_reader("0.1.0")]
+VERSIONS = [with_reader("0.1.0"), with_reader("0.2.0")]
 INPUTS = np.linspace(-2, 2, 2 * 5 * 6, dtype="float32").reshape(2, 5, 6)
 EQUAL = {"rtol": 0, "atol": SUM}
 
