@@ -147,6 +147,41 @@ def test_conventions_fix_the_number_of_axes(name):
     np.testing.assert_array_equal(layer(where), want)
 
 
+def test_detr_s_coordinates_with_a_mask_give_detr_s_numbers():
+    real = np.zeros((2, 4, 6), bool)
+    real[0], real[1, :3, :5] = True, True
+    places = []
+    for axis in (1, 2):
+        count = ops.cumsum(ops.cast(ops.convert_to_tensor(real), "float32"), axis=axis)
+        last = ops.take(count, [-1], axis=axis)
+        places.append(count / (last + 1e-6) * 2 * np.pi)
+    layer = tfpe.SinusoidalEmbedding.from_convention("detr", 16, first_position=0)
+    got = layer(tuple(places))
+    for image, row, column in np.ndindex(*real.shape):
+        want = []
+        for line, place in (
+            (real[image, :, column], row),
+            (real[image, row], column),
+        ):
+            angle = 2 * np.pi * line[: place + 1].sum() / (line.sum() + 1e-6)
+            for pair in range(4):
+                scaled = angle / 10_000 ** (2 * pair / 8)
+                want += [np.sin(scaled), np.cos(scaled)]
+        assert_close(got[image, row, column], want, 2e-6)
+
+
+def test_powers_of_two_in_the_order_of_nerf_give_its_features():
+    points = np.random.default_rng(0).uniform(-1, 1, (5, 3)).astype("float32")
+    layer = tfpe.SinusoidalEmbedding(
+        24,
+        layout=("frequency", "function", "axis"),
+        spectrum=[2.0**-level for level in range(4)],
+        axes=3,
+    )
+    want = [f(2.0**level * points) for level in range(4) for f in (np.sin, np.cos)]
+    assert_close(layer(tuple(points.T)), np.concatenate(want, axis=-1), 1e-6)
+
+
 def test_functions_on_a_symbolic_tensor_are_one_layer_of_a_model():
     ids = keras.Input((None,), dtype="int32")
     model = keras.Model(ids, tfpe.timing_signal_at(ids, 8, layout="concatenated"))

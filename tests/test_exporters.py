@@ -24,6 +24,7 @@ import tfpe
 pytestmark = on_tensorflow
 LENGTHS = (1, 3, 9, 300, 5000)
 QUANTISED = 1e-3  # of tables rounded to float16
+INT8 = 0.06  # of sums from -5 to 5, whose step is 0.04
 # One after the other, back and forth, ten times.
 CHANGING = (*LENGTHS, *LENGTHS[::-1])
 
@@ -205,3 +206,19 @@ def test_quantised_litert_is_as_near_as_float16(tmp_path):
     for length in CHANGING:
         inputs = np.array(randoms(2, length, 6))
         assert_close(exported(inputs), to_float64(model(inputs)), QUANTISED)
+
+
+def test_int8_litert_is_right_up_to_the_longest_example(tmp_path):
+    def examples():
+        for length in (64, 1000):
+            yield [np.array(randoms(1, length, 6))]
+
+    options = {"optimizations": [tf.lite.Optimize.DEFAULT]}
+    options["representative_dataset"] = examples
+    integers = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
+    options["target_spec"] = {"supported_ops": integers}
+    model = encoder()
+    exported = LiteRT(model, tmp_path, **options)
+    for length in (64, 500, 1000):
+        inputs = np.array(randoms(1, length, 6))
+        assert_close(exported(inputs), to_float64(model(inputs)), INT8)

@@ -189,6 +189,7 @@ def npy_with_a_header(path, shape):
 
 
 @pytest.mark.parametrize("shape", ["(-1, 12)", "(10**18, 12)", "(99, 12)", "'a'"])
+@pytest.mark.case("bad-files")
 def test_a_header_that_lies_is_one_line(tmp_path, shape):
     npy_with_a_header(tmp_path / "it.npy", shape)
     with pytest.raises(files.UnreadableError, match="cannot be read") as error:

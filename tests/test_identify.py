@@ -401,6 +401,7 @@ def of_layer(length, channels, start, **settings):
     ("start", "length"),
     [(-100, 60), (-29, 59), (-300, 600), (5000, 300), (-5, 8), (20_000, 100)],
 )
+@pytest.mark.case("noise-free-negative")
 def test_the_layer_s_own_float32_rows_are_found_wherever_they_start(
     start, length, layout
 ):
@@ -455,6 +456,7 @@ def test_rows_that_are_counted_down_are_those_of_the_layer_at_descending_positio
     np.testing.assert_allclose(ops.convert_to_numpy(actual)[0], table, atol=2e-7)
 
 
+@pytest.mark.case("descending")
 def test_the_rows_of_espnet_s_relative_positions_have_its_name():
     positions = np.arange(29, -30, -1)
     table = oracle.rows(positions, 64).astype("float32")
@@ -468,6 +470,7 @@ def test_the_rows_of_espnet_s_relative_positions_have_its_name():
 
 
 @pytest.mark.parametrize("name", [n for n, c in GRIDS.items() if c.axes == 3])
+@pytest.mark.case("flattened-volume")
 def test_it_finds_the_volume_in_a_flattened_table(name):
     entry = GRIDS[name]
     table = grid((8, 5, 6), 24, entry.axis, **entry.settings).reshape(-1, 24)
@@ -528,6 +531,7 @@ def test_lists_of_different_lengths_are_refused(ragged):
 
 
 @pytest.mark.parametrize("position", [1e154, -(2.0**40), np.inf, np.nan])
+@pytest.mark.case("far-first")
 def test_a_first_position_beyond_int32_is_refused(position):
     with pytest.raises(ValueError, match="`first_position` must be a finite number in"):
         tfpe.identify(rows(8, 4), first_position=position)

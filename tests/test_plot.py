@@ -150,6 +150,7 @@ def test_signals_of_different_shapes_are_refused():
         ([[1, 2], [3]], "`first` must be an array.*rows of different lengths"),
     ],
 )
+@pytest.mark.case("compare-nan")
 def test_arrays_that_are_no_signals_are_refused(array, message):
     with pytest.raises(ValueError, match=message):
         compare(array, np.zeros((3, 4)))

@@ -102,6 +102,33 @@ def test_kerashub_encoder_and_decoder_follow_the_layer():
     assert np.abs(both[0] - both[1]).max() > 1e-3
 
 
+@pytest.mark.case("padded-keras-hub")
+@pytest.mark.filterwarnings("ignore:Layer 'sine_position_encoding:UserWarning")
+def test_a_padded_model_keeps_the_numbers_of_kerashub_without_the_mask():
+    hub = pytest.importorskip("keras_hub")
+    tokens = keras.Input((None,), dtype="int32")
+    embedded = keras.layers.Embedding(9, 8, mask_zero=True)(tokens)
+    attention = keras.layers.MultiHeadAttention(2, 4)
+    steps = keras.ops.cumsum(keras.ops.ones_like(tokens), axis=1) - 1
+    signal = tfpe.SinusoidalEmbedding.from_convention("keras_hub", 8)(steps)
+    layer = tfpe.SinusoidalPositionalEncoding.from_convention("keras_hub")
+    encoded = {
+        "theirs": embedded + hub.layers.SinePositionEncoding()(embedded),
+        "ours": embedded + signal,
+        "with the mask": layer(embedded),
+        "twice": embedded + layer(embedded),
+    }
+    found = {name: keras.Model(tokens, attention(x, x)) for name, x in encoded.items()}
+    for words, same in (([[5, 6, 7, 8]], True), ([[5, 6, 7, 0]], False)):
+        outputs = {name: model(np.array(words)) for name, model in found.items()}
+        outputs = {name: to_float64(y) for name, y in outputs.items()}
+        theirs = outputs["theirs"]
+        difference = {name: np.abs(y - theirs).max() for name, y in outputs.items()}
+        assert difference["ours"] < 1e-6
+        assert (difference["with the mask"] < 1e-6) == same
+        assert difference["twice"] > 1e-3
+
+
 @on_tensorflow
 def test_ragged_tensor_is_refused_with_what_to_do():
     import tensorflow as tf

@@ -400,7 +400,7 @@ REFUSED = {
             TIMING,
             {"inputs_segmentation": SEGMENTS, "targets_segmentation": SEGMENTS},
         ),
-        "`features` of packed examples must have 'inputs_position'. Received: ",
+        "`features` of packed examples must have 'inputs_position'; those that are not",
     ),
     "packed inputs without targets": (
         lambda: t2t.transformer_prepare_encoder(
@@ -409,7 +409,7 @@ REFUSED = {
             TIMING,
             {"inputs_segmentation": SEGMENTS, "inputs_position": POSITIONS},
         ),
-        "`features` of packed examples must have 'targets_segmentation'. Received: ",
+        "`features` of packed examples must have 'targets_segmentation'; those that",
     ),
     "segments of another length": (
         lambda: t2t.transformer_prepare_decoder(

@@ -97,9 +97,11 @@ def as_layout(layout, name="layout"):
         words = tuple(layout)
         if words in itertools.permutations(ORDERS["interleaved"]):
             return words
+    # People give the number of channels here, as layers with tables want it.
+    hint = " Channels are those of the inputs." if isinstance(layout, int) else ""
     raise ValueError(
         f"`{name}` must be 'interleaved', 'concatenated' or an order of the three "
-        f"words 'axis', 'frequency' and 'function'. Received: {name}={layout!r}"
+        f"words 'axis', 'frequency' and 'function'.{hint} Received: {name}={layout!r}"
     )
 
 

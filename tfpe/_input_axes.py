@@ -28,10 +28,13 @@ class InputAxes(NamedTuple):
             return cls(shape, (1,) * len(axes), 0)
         if rank_ < len(axes) + 2:
             hint = ""
+            if rank_ == len(axes) + 1:
+                hint = " Give a single example a batch axis with `x[None]`."
             if rank_ == 2 and len(axes) == 1:
-                hint = (
-                    " Give a single sequence (length, channels) a batch axis with "
-                    "`x[None]`, or take `tfpe.timing_signal(length, channels)`."
+                hint += (
+                    " Or add `tfpe.timing_signal(length, channels)` to a sequence "
+                    "(length, channels). One vector an example has no positions: see "
+                    "`tfpe.SinusoidalEmbedding` for time steps."
                 )
             raise ValueError(
                 f"`inputs` must have a rank of at least {len(axes) + 2}, a batch axis, "
@@ -43,7 +46,8 @@ class InputAxes(NamedTuple):
         if not different or not all(0 <= a < rank_ - 1 for a in counted):
             raise ValueError(
                 "`axis` must name different axes of `inputs` before the last, the "
-                f"channels. Received: axis={axis}, inputs.shape={shown(shape)}"
+                "channels: `ops.moveaxis(x, 1, -1)` puts channels last. Received: "
+                f"axis={axis}, inputs.shape={shown(shape)}"
             )
         return cls(shape, counted, next(a for a in range(rank_) if a not in counted))
 

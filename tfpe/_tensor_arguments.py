@@ -20,7 +20,9 @@ def as_dtype(dtype, name="dtype"):
     except Exception:  # Keras' own, or that of whatever it asks for a name
         standard = None
     if dtype is None or standard not in FLOATS:
-        raise ValueError(f"`{name}` must be one of {FLOATS}. Received: {name}={dtype}")
+        raise ValueError(
+            f"`{name}` must be one of {FLOATS}. Received: {name}={standard or dtype}"
+        )
     if standard == "float64" and not has_64_bits():
         raise ValueError(
             f"`{name}` can be 'float64' on JAX only with `jax_enable_x64`; "
@@ -43,12 +45,22 @@ def rank(x):
     return len(getattr(x, "shape", ()))
 
 
+def require_keras_3(x, name):
+    """Refuses the symbolic tensors of Keras 2, on which operations of Keras 3 fail."""
+    if type(x).__module__.startswith(("tf_keras", "keras.src.engine")):
+        raise TypeError(
+            f"`{name}` must be a tensor of Keras 3. Build the model with `import "
+            "keras`, version 3, or wrap the call: `tf_keras.layers.Lambda(layer)`. "
+            f"Received: {name}={x}, of tf_keras or Keras 2"
+        )
+
+
 def require_dense(x, name):
     """Refuses ragged and sparse tensors and those of an unknown rank."""
     if hasattr(x, "row_lengths"):
         raise TypeError(
-            f"`{name}` must be dense. Pad a ragged tensor with `.to_tensor()` and give "
-            "`mask=tf.sequence_mask(x.row_lengths())`, or the `positions`. Received: a "
+            f"`{name}` must be dense. Pad a ragged tensor with `.to_tensor()` and tell "
+            "the padding with `mask=tf.sequence_mask(x.row_lengths())`. Received: a "
             f"{type(x).__name__}"
         )
     if hasattr(x, "dense_shape"):
@@ -57,7 +69,10 @@ def require_dense(x, name):
             f"{type(x).__name__}"
         )
     if getattr(x.shape, "rank", 0) is None:
-        raise ValueError(f"`{name}` must have a known rank. Received: {name}={x}")
+        raise ValueError(
+            f"`{name}` must have a known rank: set it with `x.set_shape(...)` or "
+            f"`tf.ensure_shape`. Received: {name}={x}"
+        )
 
 
 def as_positions(x, name="positions", floats=True):
@@ -76,12 +91,15 @@ def as_positions(x, name="positions", floats=True):
         ValueError: if the backend has no integers as large as one that can be seen.
     """
     allowed = "integers or floats" if floats else "integers"
+    require_keras_3(x, name)
     received, array = x, not is_symbolic(x) and not ops.is_tensor(x)
     if array:
         x = _as_array(x, name, allowed)
     dtype = dtype_name(x)
     is_float = dtype.startswith(("float", "bfloat"))
     if not (is_float and floats) and not dtype.startswith(("int", "uint")):
+        if dtype.startswith("datetime"):
+            allowed += ": `x.astype('datetime64[ms]').astype('int64')` are milliseconds"
         raise TypeError(f"`{name}` must be {allowed}. Received: {name}={received!r}")
     require_dense(x, name)
     if dtype in HALF_TYPES:
@@ -118,21 +136,20 @@ def as_tensor(x):
 
 def require_inputs(inputs, name="inputs"):
     """Refuses anything but a dense tensor of floats."""
-    if type(inputs).__module__.startswith(("tf_keras", "keras.src.engine")):
+    require_keras_3(inputs, name)
+    if not hasattr(inputs, "shape") or not hasattr(inputs, "dtype"):
         raise TypeError(
-            f"`{name}` must be a tensor of Keras 3, for which this layer is made. "
-            f"Received: {name}={inputs}, of tf_keras or Keras 2"
-        )
-    if not hasattr(inputs, "shape"):
-        raise TypeError(
-            f"`{name}` must be a tensor of floats. Received: {name}={inputs!r}"
+            f"`{name}` must be a tensor of floats, (batch, ..., channels). Make an "
+            "array of nested lists, `np.array(x, 'float32')`, and call the layer once "
+            f"for each of several tensors. Received: {name}={inputs!r}"
         )
     require_dense(inputs, name)
-    dtype = keras.backend.standardize_dtype(inputs.dtype)
+    dtype = dtype_name(inputs)
     if dtype not in FLOATS:
         raise TypeError(
-            f"`{name}` must be of a floating dtype, one of {FLOATS}. Received: "
-            f"{name}.dtype={dtype}"
+            f"`{name}` must be of a floating dtype, one of {FLOATS}: token ids after "
+            "`keras.layers.Embedding`. The signal at integers is that of "
+            f"`tfpe.SinusoidalEmbedding`. Received: {name}.dtype={dtype}"
         )
 
 
@@ -203,7 +220,10 @@ def _as_array(x, name, allowed):
     try:
         return np.asarray(x)
     except (TypeError, ValueError):  # lists of several lengths
-        raise TypeError(f"`{name}` must be {allowed}. Received: {name}={x!r}") from None
+        raise TypeError(
+            f"`{name}` must be {allowed}, nested lists padded to one length. Received: "
+            f"{name}={x!r}"
+        ) from None
 
 
 def _integers(x, name):
@@ -217,7 +237,8 @@ def _integers(x, name):
     if low >= 0 and high < 2**32:
         return ops.convert_to_tensor(x.astype("uint32"))
     raise ValueError(
-        f"`{name}` must be integers inside int32 on JAX without `jax_enable_x64`. "
+        f"`{name}` must be integers inside int32 on JAX without `jax_enable_x64`: set "
+        "it, or take an origin away. "
         f"Received: {name} from {low} to {high}"
     )
 

@@ -114,16 +114,19 @@ def convention(name: str) -> Convention:
     >>> dict(tfpe.CONVENTIONS["fairseq"].settings)
     {'layout': 'concatenated', 'first_position': 2}
     """
-    if isinstance(name, str) and name in CONVENTIONS:
+    is_text = isinstance(name, str)
+    if is_text and name in CONVENTIONS:
         return CONVENTIONS[name]
-    if isinstance(name, str) and name in OUTSIDE:
+    found = [OUTSIDE[name]] if is_text and name in OUTSIDE else _matching(name)
+    if found and all(isinstance(entry, Outside) for entry in found):
         raise ValueError(
-            f"`name` must be a convention that the layer covers. {OUTSIDE[name].reason}"
+            f"`name` must be a convention that the layer covers. {found[0].reason}"
             f" Received: name={name!r}"
         )
+    names = [entry.name for entry in found if isinstance(entry, Convention)]
     raise ValueError(
         "`name` must be one of `tfpe.CONVENTIONS`, such as "
-        f"{' or '.join(map(repr, _close(name)))}. Received: name={name!r}"
+        f"{' or '.join(map(repr, names[:4] or _close(name)))}. Received: name={name!r}"
     )
 
 
@@ -144,19 +147,25 @@ def lookup(word):
     every = {**CONVENTIONS, **OUTSIDE}
     if word in every:
         return [every[word]]
+    found = _matching(word)
+    return found or [convention(word)]
+
+
+def _matching(word):
+    """Returns the entries whose words contain a word, the closest kind of them."""
     wanted = _plain(word) if isinstance(word, str) else ""
-    if wanted:
-        matches = [
-            lambda e: wanted in map(_plain, re.findall(r"[\w-]+", e.reproduces)),
-            lambda e: wanted in map(_plain, _names_of(e)),
-            lambda e: wanted in map(_plain, re.split(r"/|[.]\w+$", e.file)),
-            lambda e: wanted in _plain(f"{e.name} {e.project} {e.reproduces}"),
-        ]
-        for match in matches:
-            found = [entry for entry in every.values() if match(entry)]
-            if found:
-                return found
-    return [convention(word)]
+    matches = [
+        lambda e: wanted in map(_plain, re.findall(r"[\w-]+", e.reproduces)),
+        lambda e: wanted in map(_plain, _names_of(e)),
+        lambda e: wanted in map(_plain, re.split(r"/|[.]\w+$", e.file)),
+        lambda e: wanted in _plain(f"{e.name} {e.project} {e.reproduces}"),
+    ]
+    every = [*CONVENTIONS.values(), *OUTSIDE.values()] if wanted else []
+    for match in matches:
+        found = [entry for entry in every if match(entry)]
+        if found:
+            return found
+    return []
 
 
 def _names_of(entry):
@@ -173,13 +182,6 @@ def _close(name):
     word = name.lower() if isinstance(name, str) else ""
     word = word.replace("-", "_").replace(" ", "_")
     found = [known for known in CONVENTIONS if word and word in known]
-    # A function or a class of the project.
-    found += [
-        known
-        for known, entry in CONVENTIONS.items()
-        if len(word) > 3
-        and _plain(word) in _plain(f"{entry.project} {entry.reproduces}")
-    ]
     found += difflib.get_close_matches(word, CONVENTIONS)
     # A part of a name is a hint, too: "whispr" for "openai_whisper".
     parts = {part for known in CONVENTIONS for part in known.split("_")}

@@ -186,7 +186,8 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         if channels is None:
             raise ValueError(
                 "`inputs` must have a known number of channels, the size of the last "
-                f"axis. Received: inputs.shape={shape}"
+                "axis: `ops.moveaxis(x, 1, -1)` puts channels last. Received: "
+                f"inputs.shape={shape}"
             )
         received = f"inputs.shape={shape}"
         require_pairs(channels, self._axes, self.settings.odd_channel, received)

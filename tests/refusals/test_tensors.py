@@ -1,15 +1,16 @@
 """Inputs and positions of the wrong kind are refused with a way out."""
 
-import types
-
 import keras
 import numpy as np
+import oracle
 import pytest
-from contract import on_tensorflow, randoms, refuses
+from contract import INT64, assert_close, needs_float64, on_tensorflow, randoms, refuses
 
 import tfpe
+from tfpe import tensor2tensor as t2t
 
 Layer = tfpe.SinusoidalPositionalEncoding
+INPUTS = np.zeros((1, 3, 6), "float32")
 
 
 @pytest.mark.case("ragged-positions")
@@ -29,23 +30,42 @@ def test_ragged_positions_and_masks_are_refused_by_name():
     ):
         with refuses(TypeError, f"`{name}` must be dense", "to_tensor"):
             call()
+    floats = tf.RaggedTensor.from_row_lengths(tf.ones((3, 6)), [1, 2])
+    for call, name in ((Layer(), "inputs"), (t2t.add_timing_signal_1d, "x")):
+        with refuses(TypeError, f"`{name}` must be dense", "to_tensor", "mask"):
+            call(floats)
 
 
 @on_tensorflow
 def test_sparse_tensors_and_unknown_ranks_are_refused():
     import tensorflow as tf
 
-    with refuses(TypeError, "`inputs` must be dense", "SparseTensor"):
-        Layer()(tf.sparse.from_dense(tf.ones((1, 2, 6))))
-    call = tf.function(Layer(), input_signature=[tf.TensorSpec(None)])
-    with refuses(ValueError, "`inputs` must have a known rank"):
-        call.get_concrete_function()
+    sparse = tf.sparse.from_dense(tf.ones((1, 2, 6)))
+    for call, name in (
+        (Layer(), "inputs"),
+        (tfpe.SinusoidalEmbedding(6), "positions"),
+        (t2t.add_timing_signal_1d, "x"),
+    ):
+        with refuses(TypeError, f"`{name}` must be dense", "to_dense", "SparseTensor"):
+            call(sparse)
+        unknown = tf.function(call, input_signature=[tf.TensorSpec(None)])
+        with refuses(ValueError, f"`{name}` must have a known rank", "ensure_shape"):
+            unknown.get_concrete_function()
 
 
-@pytest.mark.parametrize("inputs", [None, [[[0.0] * 6] * 3], "text"])
+@pytest.mark.parametrize("inputs", [None, [[[0.0] * 6] * 3], "a", {}, [INPUTS] * 2])
 def test_what_is_no_tensor_is_refused(inputs):
-    with refuses(TypeError, "`inputs` must be a tensor of floats", "Received"):
+    words = (
+        "`inputs` must be a tensor of floats",
+        "np.array",
+        "once for each",
+        "Received",
+    )
+    with refuses(TypeError, *words):
         Layer()(inputs)
+    if not isinstance(inputs, list):
+        with refuses(TypeError, "`x` must be a dense tensor of numbers", "Received"):
+            t2t.shift_right_3d(inputs)
 
 
 def test_a_sequence_without_a_batch_is_told_how_to_get_one():
@@ -54,13 +74,102 @@ def test_a_sequence_without_a_batch_is_told_how_to_get_one():
             Layer()(inputs)
 
 
-def test_a_tensor_of_keras_2_is_told_that_this_is_for_keras_3():
-    foreign = types.SimpleNamespace(shape=(None, 3, 6), dtype="float32")
-    kind = type("KerasTensor", (), {"__module__": "tf_keras.src.engine.keras_tensor"})
+@pytest.mark.case("keras2")
+@pytest.mark.parametrize("module", ["tf_keras.src.engine", "keras.src.engine"])
+def test_a_tensor_of_keras_2_is_told_that_this_is_for_keras_3(module):
+    kind = type("KerasTensor", (), {"__module__": f"{module}.keras_tensor"})
     tensor = kind()
-    tensor.__dict__.update(vars(foreign))
-    with refuses(TypeError, "`inputs` must be a tensor of Keras 3", "tf_keras"):
-        Layer()(tensor)
+    tensor.shape, tensor.dtype = (None, 3, 6), "float32"
+    for call, name in (
+        (Layer(), "inputs"),
+        (lambda p: Layer()(randoms(2, 3, 6), positions=p), "positions"),
+        (tfpe.SinusoidalEmbedding(6), "positions"),
+        (lambda p: tfpe.timing_signal_at(p, 6), "positions"),
+        (t2t.add_timing_signal_1d, "x"),
+    ):
+        words = f"`{name}` must be a tensor of Keras 3", "tf_keras.layers.Lambda"
+        with refuses(TypeError, *words, "Received"):
+            call(tensor)
+
+
+@pytest.mark.parametrize("name", ["rope", "RoPE", "apply_rotary_pos_emb"])
+def test_the_name_of_something_else_is_told_what_it_is(name):
+    with refuses(ValueError, "`name`", "add nothing", "RotaryEmbedding", name):
+        Layer.from_convention(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "convention"),
+    [
+        ("add_timing_signal_1d", "'tensor2tensor' or"),
+        ("SinePositionEncoding", "such as 'keras_hub'. "),
+        ("sine_position_encoding.py", "such as 'keras_hub'. "),
+        ("common_attention", "'tensor2tensor' or"),
+        ("facebookresearch/detr", "such as 'detr'. "),
+    ],
+)
+def test_a_source_or_a_function_is_told_the_name_of_its_convention(name, convention):
+    with refuses(ValueError, "`name` must be one of", convention, name):
+        Layer.from_convention(name)
+    with refuses(ValueError, "`name` must be one of", convention, name):
+        tfpe.SinusoidalEmbedding.from_convention(name, 8)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "add_positional_embedding",
+        "add_positional_embedding_nd",
+        "add_layer_timing_signal_learned_1d",
+        "get_layer_timing_signal_learned_1d",
+    ],
+)
+def test_a_function_with_variables_is_told_the_layer_that_has_them(name):
+    with refuses(AttributeError, f"`{name}`", "weight of the layer `tfpe.tensor2ten"):
+        getattr(t2t, name)
+    with refuses(AttributeError, "no attribute 'add_positional'"):
+        t2t.add_positional  # noqa: B018
+
+
+def test_a_number_of_channels_is_told_where_it_comes_from():
+    with refuses(ValueError, "`layout`", "Channels are those of the inputs", "=512"):
+        Layer(512)
+
+
+def test_channels_first_are_told_how_to_be_last():
+    for axis, shape in ((2, (2, 8, 5)), ((2, 3), (2, 8, 5, 7))):
+        with refuses(ValueError, "`axis`", "ops.moveaxis(x, 1, -1)", "Received"):
+            Layer(axis=axis)(randoms(*shape))
+    with refuses(ValueError, "`inputs`", "ops.moveaxis(x, 1, -1)", "Received"):
+        Layer()(keras.Input((8, None)))
+
+
+@needs_float64
+def test_dates_are_told_how_to_be_numbers():
+    dates = np.array(["2024-01-01", "2024-01-02"], "datetime64[D]")
+    with refuses(TypeError, "`positions`", "astype('datetime64[ms]').astype('int64')"):
+        tfpe.SinusoidalEmbedding(8)(dates)
+    got = tfpe.SinusoidalEmbedding(8)(dates.astype("datetime64[ms]").astype("int64"))
+    assert_close(got, oracle.rows([1704067200000, 1704153600000], 8), INT64)
+
+
+def test_token_ids_are_told_of_the_embedding():
+    with refuses(TypeError, "keras.layers.Embedding", "SinusoidalEmbedding", "int32"):
+        Layer()(np.zeros((2, 3), "int32"))
+
+
+def test_any_layer_takes_autocast_which_has_no_effect():
+    for make in (
+        Layer,
+        lambda **given: tfpe.SinusoidalEmbedding(8, **given),
+        lambda **given: t2t.AddPositionalEmbedding(4, **given),
+        lambda **given: t2t.AddPositionalEmbeddingNd(4, **given),
+        lambda **given: t2t.AddLayerTimingSignalLearned1d(4, **given),
+    ):
+        for autocast in (True, False):
+            layer = make(autocast=autocast)
+            assert layer.get_config() == {**make().get_config(), "name": layer.name}
+            assert not layer.autocast
 
 
 def test_nothing_is_remembered_of_a_refused_call():

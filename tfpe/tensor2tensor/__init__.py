@@ -12,8 +12,7 @@ function is true there, where it forgot a cast; here each keeps the dtype of `x`
 
 Shared arguments:
     x: float tensor `(batch, length, channels)` if nothing else is said. Its length
-        may be unknown while a graph is traced; in a functional model with an unknown
-        length take `tfpe.SinusoidalPositionalEncoding(layout="concatenated")`.
+        may be unknown. In a functional model each call is a layer without weights.
     length: int >= 0 or integer scalar tensor, the number of steps.
     channels: int >= 1. With an odd number the last channel is 0.
     min_timescale: float > 0, which multiplies the frequencies, as there: the
@@ -28,6 +27,8 @@ References:
       `layers/common_attention.py`, `layers/common_layers.py`,
       `layers/transformer_layers.py` and `models/transformer.py`
 """
+
+from typing import Any
 
 from tfpe.tensor2tensor.learned import (
     AddLayerTimingSignalLearned1d,
@@ -56,6 +57,25 @@ from tfpe.tensor2tensor.timing import (
     get_timing_signal,
     get_timing_signal_1d,
 )
+
+# Functions that make variables there.
+_LAYERS = {
+    "add_positional_embedding": AddPositionalEmbedding,
+    "add_positional_embedding_nd": AddPositionalEmbeddingNd,
+    "add_layer_timing_signal_learned_1d": AddLayerTimingSignalLearned1d,
+    "get_layer_timing_signal_learned_1d": AddLayerTimingSignalLearned1d,
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAYERS:
+        layer = f"{__name__}.{_LAYERS[name].__name__}"
+        raise AttributeError(
+            f"`{name}` makes a variable there; here it is a weight of the layer "
+            f"`{layer}`: make it once, then call it."
+        )
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "AddLayerTimingSignalLearned1d",

@@ -12,6 +12,7 @@ from tfpe._tensor_arguments import (
     is_symbolic,
     rank,
     require_dense,
+    require_keras_3,
 )
 
 NUMBERS = ("int", "uint", "float", "bfloat", "bool")
@@ -20,13 +21,16 @@ NUMBERS = ("int", "uint", "float", "bfloat", "bool")
 def as_tensor_of_numbers(x, name, rank=None, at_least=0):
     """Returns numbers as a tensor, or as they are if they are symbolic."""
     received = x
+    require_keras_3(x, name)
+    if hasattr(x, "row_lengths") or hasattr(x, "dense_shape"):
+        require_dense(x, name)
     if not is_symbolic(x):
         try:
             x = ops.convert_to_tensor(x)
         except Exception:  # each backend has its own
             x = None
     numbers = hasattr(x, "dtype") and dtype_name(x).startswith(NUMBERS)
-    if not numbers or hasattr(x, "row_lengths"):
+    if not numbers:
         raise TypeError(
             f"`{name}` must be a dense tensor of numbers. Received: {name}={received!r}"
         )

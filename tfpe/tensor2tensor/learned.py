@@ -48,7 +48,7 @@ class AddPositionalEmbedding(keras.layers.Layer):
 
     def __init__(self, max_length: int, **kwargs: Any) -> None:
         # Keras would round positions to the compute dtype before `call`.
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**{**kwargs, "autocast": False})
         self.supports_masking = True
         self.max_length = as_positive(max_length, "max_length")
 
@@ -94,7 +94,7 @@ class AddPositionalEmbeddingNd(keras.layers.Layer):
     """
 
     def __init__(self, max_length: int, **kwargs: Any) -> None:
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**{**kwargs, "autocast": False})
         self.supports_masking = True
         self.max_length = as_positive(max_length, "max_length")
 
@@ -154,7 +154,7 @@ class AddLayerTimingSignalLearned1d(keras.layers.Layer):
     """
 
     def __init__(self, num_layers: int, **kwargs: Any) -> None:
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**{**kwargs, "autocast": False})
         self.supports_masking = True
         self.num_layers = as_positive(num_layers, "num_layers")
 

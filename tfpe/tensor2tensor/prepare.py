@@ -127,7 +127,8 @@ def transformer_prepare_encoder(
     x = inputs
     wanted = getattr(hparams, "use_target_space_embedding", True)
     wanted = wanted and target_space is not None
-    _require_layer(target_space_embedding, "target_space_embedding", wanted)
+    kind = wanted and "a `keras.layers.Embedding`"
+    _require_layer(target_space_embedding, "target_space_embedding", kind)
     if wanted:
         target_space = _target_space(target_space, target_space_embedding)
         row = target_space_embedding(ops.convert_to_tensor(target_space))
@@ -190,9 +191,11 @@ def _add_positions(x, positions, hparams, features, positional_embedding):
     if not isinstance(pos, str) or pos not in ENCODINGS:
         raise ValueError(
             "`hparams.pos` must be 'timing', 'timing_from_features', 'emb' or 'none'. "
+            "Of a dict make `types.SimpleNamespace(**hparams)`. "
             f"Received: hparams.pos={pos!r}, hparams={hparams!r}"
         )
-    _require_layer(positional_embedding, "positional_embedding", pos == "emb")
+    kind = pos == "emb" and "an `AddPositionalEmbedding`, for `hparams.pos='emb'`"
+    _require_layer(positional_embedding, "positional_embedding", kind)
     if pos == "timing":
         if positions is None:
             return add_timing_signal_1d(x)
@@ -214,8 +217,8 @@ def _feature(features, name):
     """Returns what packed examples must have as a tensor."""
     if name not in features:
         raise ValueError(
-            f"`features` of packed examples must have {name!r}. Received: features "
-            f"with {list(features)}"
+            f"`features` of packed examples must have {name!r}; those that are "
+            f"not packed have no segmentation. Received: features with {list(features)}"
         )
     return as_tensor_of_numbers(features[name], f"features[{name!r}]")
 
@@ -266,10 +269,11 @@ def _other_segment(query, memory):
 
 
 def _require_layer(layer, name, wanted):
+    """Refuses what is no layer, and `None` if a kind of layer is wanted."""
     if not isinstance(layer, keras.layers.Layer) and (wanted or layer is not None):
         raise ValueError(
-            f"`{name}` must be a Keras layer{', as these arguments want one' * wanted}."
-            f" Received: {name}={layer!r}"
+            f"`{name}` must be a Keras layer{f', {wanted}' if wanted else ''}. "
+            f"Received: {name}={layer!r}"
         )
 
 
