@@ -8,6 +8,7 @@ makes is shown below. Tables get what narrow screens need, see `pages.css`.
 import base64
 import contextlib
 import io
+import logging
 import re
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from mkdocs.structure.files import File
 
 import tfpe
 
+# Tracing warns of the functions of these pages, whose source is in no file.
+logging.getLogger("tensorflow").setLevel("ERROR")
 ROOT = Path(__file__).parents[1]
 
 BLOCK = re.compile(r"```python\n(.*?)```\n(?:```\n.*?```\n)?", re.DOTALL)
