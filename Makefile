@@ -66,9 +66,9 @@ endif
 soak: $(VENV)/installed
 	SOAK=20000 $(RUN) -m pytest tests/test_endurance.py
 
-# A dead link or anchor within the site is an error.
+# A dead link or anchor within the site is an error (with --quiet it would not be).
 docs: $(DOCS)/installed
-	$(MKDOCS) build --strict --quiet
+	$(MKDOCS) build --strict
 	@echo "The pages are in site/: open site/index.html in a browser, or run 'make serve'."
 
 serve: $(DOCS)/installed
