@@ -89,7 +89,8 @@ package:
 	tar -xzf dist/*.tar.gz -C $(PACKAGE)/archive --strip-components 1
 	cd $(PACKAGE)/archive && TF_CPP_MIN_LOG_LEVEL=3 $(PACKAGED) -m pytest -q \
 		$(ARCHIVE_TESTS)
-	@echo "dist/ has the archive and the wheel."
+	@echo "dist/ has the archive and the wheel; with all that it needs the wheel takes:"
+	@du -sh $(PACKAGE)/lib
 
 lint: $(VENV)/installed
 	$(VENV)/bin/ruff check .
