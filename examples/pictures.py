@@ -35,6 +35,7 @@ def draw_encodings(channels, path, length=64):
         wavelength = 2 * np.pi * tfpe.timescales(channels, spectrum=spectrum)
         spacing.semilogy(wavelength, "o-", label=spectrum)
     spacing.set(title="Spacing: two spectra", xlabel="pair", ylabel="wavelength")
+    spacing.xaxis.get_major_locator().set_params(integer=True)
     spacing.grid(alpha=0.3)
     spacing.legend()
     figure.savefig(path, dpi=120)
