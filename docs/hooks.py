@@ -30,7 +30,7 @@ ROW = re.compile(r"<tr>.*?</tr>", re.DOTALL)
 CELL = re.compile(r"<td(?=[ >])")
 # Code in a sentence, and the places where its line may be broken.
 INLINE = re.compile(r"<code>([^<]+)</code>")
-BREAK = re.compile(r"(?<=[(/])(?=[\w*'])")
+BREAK = re.compile(r"(?<=\w[(/])(?=[\w*'])")
 
 
 def on_config(config):
