@@ -16,6 +16,16 @@ OLDEST_TESTS := tests/refusals compat/test_layouts.py compat/test_tensor2tensor.
 	graphs jacobian keras layer masks memory positions properties saving sequences \
 	serialization tensor2tensor widths)
 
+# The pages need less than the rest: without `.venv` they get an environment of their own.
+DOCS := $(if $(wildcard $(VENV)/installed),$(VENV),.venv-docs)
+MKDOCS = NO_MKDOCS_2_WARNING=1 TF_CPP_MIN_LOG_LEVEL=3 $(DOCS)/bin/python -m mkdocs
+
+# A clean environment for the wheel, and the archive's own tests.
+PACKAGE := .venv-package
+PACKAGED := $(CURDIR)/$(PACKAGE)/bin/python -P
+ARCHIVE_TESTS := tests/test_channels.py tests/test_serialization.py \
+	tests/test_conventions.py compat/test_conventions.py
+
 # What touches no backend, or TensorFlow alone, is tested once.
 ONE_BACKEND := $(patsubst %,'--ignore-glob=*/test_%.py',command_line* conventions* \
 	examples files* first_use identif* pages plot* types)
@@ -24,13 +34,15 @@ ONE_BACKEND := $(patsubst %,'--ignore-glob=*/test_%.py',command_line* convention
 N ?= 60
 SEED ?= 0
 
-.PHONY: demo test test-backends test-oldest soak lint docs bench compat-live mutants \
-	clean
+.PHONY: demo test test-backends test-oldest soak lint docs serve package bench \
+	compat-live mutants clean
 
 demo: $(VENV)/installed
+	@echo "Trains three small Transformers, without positions and in both layouts: six minutes."
 	$(RUN) examples/g2p.py
 
 test: $(VENV)/installed
+	@echo "Runs the tests on TensorFlow, in about ten minutes on two cores."
 	$(RUN) -m pytest -n 2 --dist worksteal
 
 # JAX as it comes, JAX with float64, torch.
@@ -54,8 +66,31 @@ endif
 soak: $(VENV)/installed
 	SOAK=20000 $(RUN) -m pytest tests/test_endurance.py
 
-docs: $(VENV)/installed
-	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
+# A dead link or anchor within the site is an error (with --quiet it would not be).
+docs: $(DOCS)/installed
+	$(MKDOCS) build --strict
+	@echo "The pages are in site/: open site/index.html in a browser, or run 'make serve'."
+
+serve: $(DOCS)/installed
+	$(MKDOCS) serve
+
+# Builds the archive and from it the wheel, and tries both outside of the checkout.
+package:
+	rm -rf dist $(PACKAGE)
+	$(PYTHON) -m venv $(PACKAGE)
+	$(PACKAGED) -m pip install --quiet build
+	$(PACKAGED) -m build --outdir dist . > $(PACKAGE)/build.log
+	$(PACKAGED) -m pip install --quiet "$$(echo dist/*.whl)[cli]" \
+		hypothesis mpmath pytest
+	sed -n '/^```python$$/,/^```$$/{//!p};/^```$$/q' README.md > $(PACKAGE)/readme.py
+	cd $(PACKAGE) && TF_CPP_MIN_LOG_LEVEL=3 $(PACKAGED) readme.py
+	cd $(PACKAGE) && bin/tfpe --version && bin/tfpe conventions paper
+	mkdir $(PACKAGE)/archive
+	tar -xzf dist/*.tar.gz -C $(PACKAGE)/archive --strip-components 1
+	cd $(PACKAGE)/archive && TF_CPP_MIN_LOG_LEVEL=3 $(PACKAGED) -m pytest -q \
+		$(ARCHIVE_TESTS)
+	@echo "dist/ has the archive and the wheel; with all that it needs the wheel takes:"
+	@du -sh $(PACKAGE)/lib
 
 lint: $(VENV)/installed
 	$(VENV)/bin/ruff check .
@@ -80,6 +115,11 @@ $(VENV)/installed: pyproject.toml
 		--editable '.[bench,demo,docs,export,lint,test]'
 	touch $@
 
+.venv-docs/installed: pyproject.toml
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --editable '.[docs]'
+	touch $@
+
 $(VENV)/torch: $(VENV)/installed
 	$(VENV)/bin/python -m pip install --quiet --editable '.[torch]'
 	touch $@
@@ -97,4 +137,6 @@ $(T2T)/installed: compat/golden/requirements.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(T2T) $(OLDEST) demo-output
+	rm -rf $(VENV) $(T2T) $(OLDEST) $(PACKAGE) .venv-docs build demo-output dist site \
+		.hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	find . -name __pycache__ -prune -exec rm -rf {} +

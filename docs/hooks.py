@@ -1,21 +1,49 @@
-"""Runs the code of the pages when the site is built: what it prints and draws is shown.
+"""What the site shows beyond the text of its pages.
 
 A block of Python is run, with the blocks before it on its page. What it prints
 takes the place of the block without a language that follows; a `figure` that it
-makes is shown below.
+makes is shown below. Tables get what narrow screens need, see `pages.css`.
 """
 
 import base64
 import contextlib
 import io
+import logging
 import re
+from pathlib import Path
+
+from conventions_page import fill_in
+from mkdocs.structure.files import File
 
 import tfpe
-from tfpe.conventions import OUTSIDE
+
+# Tracing warns of the functions of these pages, whose source is in no file.
+logging.getLogger("tensorflow").setLevel("ERROR")
+ROOT = Path(__file__).parents[1]
 
 BLOCK = re.compile(r"```python\n(.*?)```\n(?:```\n.*?```\n)?", re.DOTALL)
 # A file of the repository, which is no page of the site.
 ELSEWHERE = re.compile(r"\[[^\]]*\]\(\.\./([^)]*)\)")
+TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+HEAD = re.compile(r"<th(?: [^>]*)?>(.*?)</th>", re.DOTALL)
+ROW = re.compile(r"<tr>.*?</tr>", re.DOTALL)
+CELL = re.compile(r"<td(?=[ >])")
+# Code in a sentence, and the places where its line may be broken.
+INLINE = re.compile(r"<code>([^<]+)</code>")
+BREAK = re.compile(r"(?<=\w[(/])(?=[\w*'])")
+
+
+def on_config(config):
+    """Shows the version beside the name."""
+    config.site_name = f"tfpe {tfpe.__version__}"
+    return config
+
+
+def on_files(files, config):
+    """Adds CONTRIBUTING.md, which stands where contributors look for it."""
+    text = (ROOT / "CONTRIBUTING.md").read_text().replace("](docs/", "](")
+    files.append(File.generated(config, "contributing.md", content=text))
+    return files
 
 
 def on_page_markdown(markdown, page, **_):
@@ -34,11 +62,23 @@ def on_page_markdown(markdown, page, **_):
             shown += f"\n{_picture(names.pop('figure'))}\n"
         return shown
 
-    markdown = ELSEWHERE.sub(r"`\1`", BLOCK.sub(run, markdown))
-    if "{{ conventions }}" in markdown:
-        markdown = markdown.replace("{{ conventions }}", _conventions())
-        markdown = markdown.replace("{{ outside }}", _outside())
-    return markdown
+    return fill_in(ELSEWHERE.sub(r"`\1`", BLOCK.sub(run, markdown)))
+
+
+def on_page_content(html, **_):
+    """Gives the cells of tables the names of their columns, and long code breaks."""
+    html = INLINE.sub(lambda code: f"<code>{BREAK.sub('<wbr>', code[1])}</code>", html)
+    return TABLE.sub(_label_cells, html)
+
+
+def _label_cells(table):
+    names = [re.sub(r"<[^>]*>", "", name).strip() for name in HEAD.findall(table[0])]
+
+    def label(row):
+        columns = iter(names)
+        return CELL.sub(lambda _: f'<td data-column="{next(columns)}"', row[0])
+
+    return ROW.sub(label, table[0])
 
 
 def _picture(figure):
@@ -47,38 +87,3 @@ def _picture(figure):
     content = base64.b64encode(file.getvalue()).decode()
     titles = ", ".join(axes.get_title() for axes in figure.axes if axes.get_title())
     return f'<img alt="{titles}" src="data:image/png;base64,{content}">'
-
-
-def _conventions():
-    groups = {}
-    for entry in tfpe.CONVENTIONS.values():
-        settings = dict(entry.settings)
-        if entry.axes > 1:
-            settings["axis"] = entry.axis
-        call = ", ".join(f"{k}={v!r}" for k, v in settings.items()) or "the defaults"
-        groups.setdefault(call, []).append(entry)
-    lines = []
-    for call, entries in groups.items():
-        lines += [f"### `{call}`", ""]
-        lines += [
-            "| name | what it is | what these settings leave out |",
-            "|---|---|---|",
-        ]
-        for entry in entries:
-            what = f"{entry.reproduces}<br>{_where(entry)}"
-            lines.append(f"| `{entry.name}` | {what} | {entry.beyond} |")
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _outside():
-    lines = ["| name | where | why |", "|---|---|---|"]
-    for entry in OUTSIDE.values():
-        lines.append(f"| `{entry.name}` | {_where(entry)} | {entry.reason} |")
-    return "\n".join(lines)
-
-
-def _where(entry):
-    revision = entry.revision
-    short = revision[:10] if len(revision) == 40 else revision  # of a commit
-    return f"{entry.project}, `{entry.file}`, {short}"

@@ -96,7 +96,8 @@ def demo(options, words, vocabulary):
     save_and_check(runs, held_out_ids[0], vocabulary, options.output / MODEL)
     draw_encodings(options.hidden, options.output / "encodings.png")
     curves = {name: r.losses for name, r in runs.items()}
-    draw_learning_curves(curves, options.output / "learning_curves.png")
+    wrong = {name: r.word_error for name, r in runs.items()}
+    draw_learning_curves(curves, options.output / "learning_curves.png", wrong)
     print(f"Pictures: encodings.png and learning_curves.png in {options.output}")
     print(f"The demo took {(time.perf_counter() - start) / 60:.1f} minutes.")
 

@@ -15,6 +15,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 BLOCK = re.compile(r"```python\n(.*?)```\n(?:```\n(.*?)```)?", re.DOTALL)
 # A file or a folder that is named in code.
 NAMED = re.compile(r"`((?:\.ci|compat|docs|examples|tests|tfpe)/[\w./]*)`")
+# A link to a file of the repository.
+LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -28,8 +30,19 @@ def test_code_prints_what_the_page_says(page):
             assert printed.getvalue().split() == expected.split()
 
 
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name
+)
+def test_links_lead_to_files(page):
+    # `contributing.md` is made of CONTRIBUTING.md when the site is built.
+    links = [
+        link for link in LINK.findall(page.read_text()) if link != "contributing.md"
+    ]
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
 def test_readme_is_short():
-    assert len(PAGES[0].read_text().splitlines()) <= 125
+    assert len(PAGES[0].read_text().splitlines()) < 120
 
 
 def test_contributors_are_sent_to_files_that_exist():

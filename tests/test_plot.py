@@ -71,6 +71,12 @@ def test_the_difference_is_shown_with_both():
         np.abs(two - one).max(axis=1),
         atol=1e-6,
     )
+    spacing = 2 * np.pi * 10_000 ** (np.arange(4) / 4)
+    lines = panels["Spacing: wavelengths of the pairs"].lines
+    np.testing.assert_allclose([lines[0].get_ydata()], [spacing])
+    first, second = panels["Order: wavelengths of the channels"].lines
+    np.testing.assert_allclose(first.get_ydata(), np.repeat(spacing, 2))
+    np.testing.assert_allclose(second.get_ydata(), np.tile(spacing, 2))
 
 
 def test_matplotlib_is_imported_only_for_a_picture():

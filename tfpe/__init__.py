@@ -11,7 +11,7 @@ from tfpe.signal import timing_signal, timing_signal_at
 from tfpe.spectra import timescales
 from tfpe.table import shift_matrix
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "CONVENTIONS",

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from tfpe._settings import Settings
 from tfpe.comparison import signal_of
+from tfpe.layouts import arrangement
 from tfpe.spectra import timescales
 
 
@@ -90,6 +92,9 @@ def difference(
 ) -> Any:
     """Returns the pictures of two signals and of their difference.
 
+    Below them are the wavelengths of both in one panel: of the channels as they stand,
+    which shows the order, and of the pairs, which shows the spacing.
+
     Args:
         length: int, or a tuple of ints for several axes.
         channels: int, the size of the last axis.
@@ -100,16 +105,23 @@ def difference(
     Returns:
         A `matplotlib.figure.Figure`.
     """
-    figure, panels = _figure(4, rows=2)
-    signals = []
-    for row, settings, label in zip(panels, (first, second), labels, strict=True):
-        signals.append(signal_of(length, channels, **settings))
-        _draw_all(row[:3], signals[-1], channels, settings)
-        row[0].set_title(label)
-    _draw_signal(panels[0, 3], signals[1] - signals[0])
-    panels[0, 3].set_title(f"{labels[1]} - {labels[0]}")
-    panels[1, 3].plot(np.abs(signals[1] - signals[0]).max(axis=-1).ravel())
-    panels[1, 3].set(title="Largest difference", xlabel="position")
+    figure, (above, below) = _figure(3, rows=2)
+    signals = [signal_of(length, channels, **s) for s in (first, second)]
+    apart = signals[1] - signals[0]
+    titles = (*labels, f"{labels[1]} - {labels[0]}")
+    for panel, signal, title in zip(above, (*signals, apart), titles, strict=True):
+        _draw_signal(panel, signal)
+        panel.set_title(title)
+    # The second is thinner, so that both are seen where they are equal.
+    for settings, label, width in zip((first, second), labels, (4, 1.2), strict=True):
+        style = {"label": label, "linewidth": width, "markersize": 3 + width}
+        _draw_order(below[0], channels, settings, **style)
+        _draw_wavelengths(below[1], channels, settings, **style)
+    for panel in below[:2]:
+        panel.legend()
+    below[1].set_title("Spacing: wavelengths of the pairs")
+    below[2].plot(np.abs(apart).max(axis=-1).ravel())
+    below[2].set(title="Largest difference", xlabel="position")
     return figure
 
 
@@ -124,10 +136,12 @@ def _figure(panels, rows=1):
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(
-            "Pictures need matplotlib, which the extra `cli` of tfpe brings."
+            "Pictures need matplotlib: pip install 'tfpe[cli]'"
         ) from error
 
-    figure = Figure(figsize=(5.2 * panels, 4.2 * rows), layout="constrained")
+    # Several panels share the width of a page, and their letters stay legible.
+    width, height = (5.2, 4.2) if panels == 1 else (3.9, 3.3)
+    figure = Figure(figsize=(width * panels, height * rows), layout="constrained")
     axes = figure.subplots(rows, panels, squeeze=False)
     return figure, axes if rows > 1 else axes[0]
 
@@ -147,15 +161,36 @@ def _draw_signal(axes, signal):
     axes.set(title="Signal", xlabel="channel", ylabel="position")
 
 
-def _draw_wavelengths(axes, channels, settings):
+def _draw_wavelengths(axes, channels, settings, **style):
     settings = dict(settings)
     positional = np.size(settings.pop("axis", -2))
     values = 2 * np.pi * timescales(channels, axes=positional, **settings)
-    axes.semilogy(values, ".-", markersize=4)
+    axes.semilogy(values, ".-", **{"markersize": 4, **style})
     axes.axhline(2, color="grey", linestyle=":", linewidth=1)
     axes.text(0, 2, "two positions", color="grey", fontsize=8, va="bottom")
     axes.grid(axis="y", alpha=0.3)
     axes.set(title="Wavelengths", xlabel="pair", ylabel="wavelength in positions")
+
+
+def _draw_order(axes, channels, settings, **style):
+    settings = dict(settings)
+    positional = np.size(settings.pop("axis", -2))
+    values = 2 * np.pi * timescales(channels, axes=positional, **settings)
+    settings = Settings.of(settings)
+    order = arrangement(
+        channels,
+        positional,
+        settings.layout,
+        settings.cosine_first,
+        settings.odd_channel,
+    )
+    axes.semilogy(values[order.pair], ".-", **style)
+    axes.grid(axis="y", alpha=0.3)
+    axes.set(
+        title="Order: wavelengths of the channels",
+        xlabel="channel",
+        ylabel="wavelength in positions",
+    )
 
 
 def _draw_similarity(axes, signal):
