@@ -53,22 +53,23 @@ def decode(
     continues = "inputs" not in loaded.model.input
     texts = bool(rows) and all(isinstance(row, str) for row in rows)
     if texts:
-        encoder = loaded.target_text if continues else loaded.source_text
-        if encoder is None or loaded.target_text is None:
-            raise ValueError(
-                "`rows` must be ids, as no vocabulary was given to `load`, or one "
-                "for only one side. Received: texts"
-            )
-        rows = [encoder.encode(row) for row in rows]
+        rows = _encoded(loaded, rows, continues)
     rows = [_as_row(row, layer) for row in rows]
-    decoder = _Decoder(layer, beams, alpha)
-    if continues:
-        found, scores = _continued(decoder, rows, extra_length)
-    else:
-        found, scores = _translated(decoder, rows, extra_length)
+    make = _continued if continues else _translated
+    found, scores = make(_Decoder(layer, beams, alpha), rows, extra_length)
     if texts:
         found = [loaded.target_text.decode(ids) for ids in found]
     return found, scores
+
+
+def _encoded(loaded, texts, continues):
+    encoder = loaded.target_text if continues else loaded.source_text
+    if encoder is None or loaded.target_text is None:
+        raise ValueError(
+            "`rows` must be ids, as no vocabulary was given to `load`, or one for "
+            "only one side. Received: texts"
+        )
+    return [encoder.encode(text) for text in texts]
 
 
 def _translated(decoder, rows, extra_length):

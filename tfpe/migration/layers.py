@@ -34,7 +34,9 @@ class Tensor2TensorTransformer(keras.layers.Layer):
         step_positions: bool, whether each repetition adds the positions.
         step_signal: "learned", "sinusoid" or "none", what tells the repetitions.
         drops_padding: bool, whether the encoder's feed-forward gives 0 for padding.
+        unidirectional: bool, whether the encoder sees only what stands before.
         layout: layout of the sinusoids.
+        sinusoids: layer that adds "timing" positions. `None`: tensor2tensor's.
         **kwargs: `name` and the like, as in `keras.layers.Layer`.
 
     Call arguments:
@@ -42,12 +44,15 @@ class Tensor2TensorTransformer(keras.layers.Layer):
             examples "inputs_segmentation", "inputs_position" and so on.
     """
 
-    def __init__(self, shapes, layout="concatenated", **kwargs):
+    def __init__(self, shapes, layout="concatenated", sinusoids=None, **kwargs):
         settings = {name: kwargs.pop(name) for name in SETTINGS}
         super().__init__(**kwargs)
         self.settings = {"shapes": shapes, "layout": layout, **settings}
         self.heads, self.layout = settings["heads"], layout
-        self.sinusoids = SinusoidalPositionalEncoding(layout, "tensor2tensor")
+        self.own_sinusoids = sinusoids is None
+        if sinusoids is None:
+            sinusoids = SinusoidalPositionalEncoding(layout, "tensor2tensor")
+        self.sinusoids = sinusoids
 
     def build(self, input_shape):
         del input_shape
@@ -64,25 +69,20 @@ class Tensor2TensorTransformer(keras.layers.Layer):
         crossing = None
         if "inputs" in inputs:
             ids = inputs["inputs"]
-            padding = padding_bias(ids)
-            bias = padding
+            bias = padding = padding_bias(ids)
             if source is not None:
                 bias = attention_bias_same_segment(source, source)
             memory = self.encode(ids, bias, inputs.get("inputs_position"))
             if "classes" in self.w:
                 mean = ops.mean(memory, axis=1, keepdims=True)
                 return ops.matmul(mean, self.w["classes"]) + self.w["classes_bias"]
-            bias = padding
             if source is not None:
-                bias = attention_bias_same_segment(target, source)
-            crossing = self.crossing(memory), bias
+                padding = attention_bias_same_segment(target, source)
+            crossing = self.crossing(memory), padding
         ids = inputs["targets"]
         # Padding has a zero embedding, so a shift of ids is a shift of embeddings.
         shifted = ops.pad(ids, [[0, 0], [1, 0]])[:, :-1]
-        places = ops.cumsum(ops.ones_like(ids[:1]), axis=1)
-        bias = (
-            MASKED * ops.cast(places[:, None] > places[:, :, None], "float32")[:, None]
-        )
+        bias = _causal_bias(ids)
         if target is not None:
             bias = bias + attention_bias_same_segment(target, target)
         return self.decode(shifted, bias, crossing, inputs.get("targets_position"))[0]
@@ -98,11 +98,23 @@ class Tensor2TensorTransformer(keras.layers.Layer):
         return keras.KerasTensor((batch, length, rows), self.compute_dtype)
 
     def get_config(self):
-        return {**super().get_config(), **self.settings}
+        config = {**super().get_config(), **self.settings}
+        if not self.own_sinusoids:
+            config["sinusoids"] = keras.saving.serialize_keras_object(self.sinusoids)
+        return config
+
+    @classmethod
+    def from_config(cls, config):
+        if "sinusoids" in config:
+            layer = keras.saving.deserialize_keras_object(config["sinusoids"])
+            config = {**config, "sinusoids": layer}
+        return cls(**config)
 
     def encode(self, ids, bias, positions=None):
         """Returns what the encoder makes of ids, `(batch, length, hidden)`."""
         kept = ops.cast(ops.not_equal(ids, 0), "float32")[..., None]
+        if self.settings["unidirectional"]:
+            bias = _causal_bias(ids)  # Instead of the other: padding is behind.
         x = self._embedded("inputs", ids)
         if "space" in self.w:
             x = x + self.w["space"]
@@ -208,6 +220,8 @@ class Tensor2TensorTransformer(keras.layers.Layer):
     def _with_sinusoids(self, x, index, positions):
         if positions is not None:
             return self.sinusoids(x, positions=positions)
+        if isinstance(index, int) and index == 0:
+            return self.sinusoids(x)
         return self.sinusoids(x, start_index=index)
 
     def _step_signals(self, stack, x, step, index):
@@ -284,7 +298,16 @@ SETTINGS = (
     "step_positions",
     "step_signal",
     "drops_padding",
+    "unidirectional",
 )
+
+
+def _causal_bias(ids):
+    """Returns the bias that hides what stands behind each of the ids."""
+    # Not a range: the length may be unknown while the model is built.
+    places = ops.cumsum(ops.ones_like(ids[:1]), axis=1)
+    later = places[:, None] > places[:, :, None]
+    return MASKED * ops.cast(later, "float32")[:, None]
 
 
 def padding_bias(ids):
