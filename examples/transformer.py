@@ -28,9 +28,6 @@ def transformer(
         filter_size: int, width inside the feed-forward sublayers.
         positions: layer that adds positions to `(batch, length, hidden)`, to decode
             with also at a `start_index=`; or `None` for no positions.
-
-    Raises:
-        ValueError: if `hidden` is not a multiple of `heads`.
     """
     if hidden % heads:
         raise ValueError(
