@@ -92,7 +92,7 @@ def write(folder, number, model, hparams_set, kind, settings):
         for variable in tf.global_variables():
             # Far from where training starts, so that no two can be confused.
             value = session.run(variable)
-            variable.load(value + random.normal(0, 0.3, value.shape), session)
+            variable.load(value + random.normal(0, 0.2, value.shape), session)
         saver = tf.train.Saver(tf.global_variables(f"{model}/"))
         saver.save(session, path, write_meta_graph=False)
         arrays["logits"] = session.run(logits)[:, :, 0, 0]
@@ -121,7 +121,9 @@ def examples(random, kind):
 def ids(random, length):
     """Returns rows with an end (1) and padding (0)."""
     rows = random.integers(2, SYMBOLS, (ROWS, length)).astype("int32")
-    for row, end in zip(rows, random.integers(3, length, ROWS), strict=True):
+    ends = random.integers(3, length, ROWS)
+    ends[0] = length - 1  # The longest has no padding.
+    for row, end in zip(rows, ends, strict=True):
         row[end] = 1
         row[end + 1 :] = 0
     return rows

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from contract import on_tensorflow
 from variants import (
     FRESH,
     GOLDEN,
@@ -14,6 +15,7 @@ from variants import (
     VARIANTS,
     arrays_of,
     cut,
+    folder,
     loaded,
     logits,
     reference,
@@ -77,14 +79,14 @@ def test_tables_in_shards_or_apart_and_odd_sizes_are_migrated(name, heads, space
 
 
 def test_a_trained_model_decodes_as_tensor2tensor_did():
-    folder = GOLDEN / "g2p_checkpoint"
-    made = migration.load(folder, heads=4, target_space=0)
-    arrays = arrays_of(folder / "reference.npz")
+    trained = GOLDEN / "g2p_checkpoint"
+    made = migration.load(trained, heads=4, target_space=0)
+    arrays = arrays_of(trained / "reference.npz")
     require_logits(made.model, arrays)
     rows = [cut(row) for row in arrays["decode_inputs"]]
     found, _ = migration.decode(made, rows)
     assert found == [cut(row) for row in arrays["decode_outputs"]]
-    arrays = arrays_of(folder / "beams.npz")
+    arrays = arrays_of(trained / "beams.npz")
     rows = [cut(row) for row in arrays["inputs"]]
     found, scores = migration.decode(made, rows, beams=4)
     assert found == [cut(row) for row in arrays["beams"][:, 0]]
@@ -108,6 +110,17 @@ def test_decodes_are_those_of_tensor2tensor(name, beams):
         assert found[i][:steps] == cut(wanted[i])
     if beams > 1 and "scores" in arrays:
         np.testing.assert_allclose(scores, arrays["scores"][:, 0], rtol=0, atol=1e-4)
+
+
+@on_tensorflow
+def test_a_step_that_xla_compiles_decodes_the_same(monkeypatch):
+    monkeypatch.setattr("tfpe.migration.decoding.FEW_WEIGHTS", 0)
+    arrays = reference("language_model")
+    model = migration.load(folder("language_model"))  # It keeps its step.
+    rows, told = arrays["partial"].tolist(), {"beams": 4, "extra_length": 8}
+    found, scores = migration.decode(model, rows, **told)
+    assert found == [cut(row) for row in arrays["beams"][:, 0]]
+    np.testing.assert_allclose(scores, arrays["scores"][:, 0], rtol=0, atol=1e-4)
 
 
 def test_without_the_layouts_permutation_the_logits_are_others():

@@ -147,7 +147,8 @@ class Tensor2TensorTransformer(keras.layers.Layer):
         Args:
             ids: int32 `(batch, length)`, each the one before that which is asked for.
             bias: bias of the attention of the targets to themselves.
-            crossing: keys and values by block, and the bias, or `None`.
+            crossing: keys and values by block, and the bias, or `None`. With a cache
+                one row of them serves several rows of `ids` in turn.
             positions: int32 `(batch, length)`, of packed examples.
             index: the step of the first of `ids`.
             cache: list of keys and values, filled before `index`.
@@ -162,7 +163,7 @@ class Tensor2TensorTransformer(keras.layers.Layer):
                 pair = self._keys_values(f"{name}/self", y)
                 if cache is not None:
                     pair = [
-                        ops.slice_update(old, (0, index, 0, 0), new)
+                        ops.slice_update(old, (0, 0, index, 0), new)
                         for old, new in zip(cache[run], pair, strict=True)
                     ]
                 filled.append(pair)
@@ -170,7 +171,10 @@ class Tensor2TensorTransformer(keras.layers.Layer):
 
             def cross(y, name=name):
                 pairs, hidden = crossing
-                return self._attention(f"{name}/cross", y, pairs[name], hidden)
+                # Beams are rows that attend to the same inputs, as steps do.
+                each = y if cache is None else self._by_inputs(y, hidden)
+                each = self._attention(f"{name}/cross", each, pairs[name], hidden)
+                return each if cache is None else ops.reshape(each, y.shape)
 
             def feed_forward(y, name=name):
                 return self._feed_forward(name, y)
@@ -183,12 +187,15 @@ class Tensor2TensorTransformer(keras.layers.Layer):
         table = self.w.get("softmax", self.w["targets/embedding"])
         return ops.einsum("blc,vc->blv", x, table), filled
 
+    def _by_inputs(self, x, bias):
+        return ops.reshape(x, (bias.shape[0], -1, self.hidden))
+
     def empty_cache(self, rows, length):
         """Returns a cache for `decode` of so many rows and steps."""
         cache = []
         for name, _ in self._runs("decoder"):
             depths = [self.w[f"{name}/self/{p}"].shape[1] for p in ("key", "value")]
-            shapes = [(rows, length, self.heads, d // self.heads) for d in depths]
+            shapes = [(rows, self.heads, length, d // self.heads) for d in depths]
             cache.append([ops.zeros(shape) for shape in shapes])
         return cache
 
@@ -264,19 +271,19 @@ class Tensor2TensorTransformer(keras.layers.Layer):
     def _by_heads(self, name, x):
         kernel = self.w[name]
         parts = (self.heads, kernel.shape[1] // self.heads)
-        y = ops.einsum("blc,chd->blhd", x, ops.reshape(kernel, (-1, *parts)))
+        y = ops.einsum("blc,chd->bhld", x, ops.reshape(kernel, (-1, *parts)))
         bias = self.w.get(f"{name}_bias")
-        return y if bias is None else y + ops.reshape(bias, parts)
+        return y if bias is None else y + ops.reshape(bias, parts)[:, None]
 
     def _attention(self, name, x, keys_values, bias):
         keys, values = keys_values
         queries = self._by_heads(f"{name}/query", x)
         queries = queries * queries.shape[-1] ** -0.5
-        weights = ops.softmax(ops.einsum("bqhd,bkhd->bhqk", queries, keys) + bias)
-        mixed = ops.einsum("bhqk,bkhd->bqhd", weights, values)
+        weights = ops.softmax(ops.einsum("bhqd,bhkd->bhqk", queries, keys) + bias)
+        mixed = ops.einsum("bhqk,bhkd->bhqd", weights, values)
         kernel = self.w[f"{name}/output"]
         kernel = ops.reshape(kernel, (self.heads, -1, kernel.shape[1]))
-        y = ops.einsum("bqhd,hdc->bqc", mixed, kernel)
+        y = ops.einsum("bhqd,hdc->bqc", mixed, kernel)
         bias = self.w.get(f"{name}/output_bias")
         return y if bias is None else y + bias
 
