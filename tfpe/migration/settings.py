@@ -206,14 +206,12 @@ def use_target_space(arrays, checkpoint, said, flags, number):
         problem = flags.get("problem")
         asked = f" of the problem {problem}" if problem else ""
         trained = checkpoint.trained_rows("body/target_space_embedding/kernel")
-        hint = (
-            f" The optimizer has changed row {trained[0]} alone."
-            if (len(trained) == 1)
-            else ""
-        )
+        hint = ""
+        if len(trained) == 1:
+            hint = f" The optimizer has moments of row {trained[0]} alone."
         raise ValueError(
             f"`target_space` must be the number of the target space{asked}, from 0 to "
-            f"{count - 1}, as the rows of the model's table differ and nothing tells "
+            f"{count - 1}, as the rows of the model's table differ and no file says "
             f"which one it was trained with: 0 if the problem sets none.{hint} "
             "Received: target_space=None"
         )
