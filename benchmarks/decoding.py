@@ -25,7 +25,7 @@ def measure(folder):
     loaded = migration.load(folder, target_space=0)
     with np.load(Path(folder) / "reference.npz") as archive:
         theirs = dict(archive)
-    inputs = [row[:-1] for row in theirs["inputs"].tolist()]  # Without the end.
+    inputs = [_cut(row) for row in theirs["inputs"]]  # Without the end.
     told = {"extra_length": int(theirs["extra_length"])}
     rows = []
     for way, beams in WAYS.items():

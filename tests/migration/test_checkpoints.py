@@ -8,6 +8,7 @@ from variants import (
     VARIANTS,
     arrays_of,
     changed,
+    folder,
     read,
     reference,
     require_logits,
@@ -203,8 +204,7 @@ def test_how_far_the_reading_is_can_be_shown():
             seen.append(name)
             yield name
 
-    made = migration.load(
-        VARIANTS / "language_model", target_space=0, progress=progress
-    )
-    require_logits(made.model, reference("language_model"))
+    name = "language_model"
+    made = migration.load(folder(name), target_space=0, progress=progress)
+    require_logits(made.model, reference(name))
     assert len(seen) > 20
