@@ -170,6 +170,20 @@ def test_missing_variables_are_told_by_their_names(
     assert all(name in str(raised.value) for name in names)
 
 
+def test_a_decoder_of_classes_and_an_encoder_of_symbols_are_refused(ordinary, tmp_path):
+    top = "transformer/class_label_modality_2_32/dense/"
+    ends = {f"{top}kernel": np.ones((32, 2), "f"), f"{top}bias": np.ones(2, "f")}
+    folder = written(tmp_path / "x", {**ordinary, **ends})
+    with pytest.raises(ValueError, match="it has a decoder whose outputs are classes"):
+        migration.load(folder, **TOLD)
+    every = read(VARIANTS / "encoder_classifier")
+    kept = {n: v for n, v in every.items() if n.startswith("transformer_encoder/")}
+    kept = {n.replace("input_emb", "shared"): v for n, v in kept.items()}
+    fewer = {n: v for n, v in kept.items() if "class_label" not in n}
+    with pytest.raises(ValueError, match="it is an encoder whose outputs are no class"):
+        migration.load(written(tmp_path / "y", fewer), **TOLD)
+
+
 def test_a_missing_softmax_and_a_missing_shard_are_told(tmp_path):
     every = read(VARIANTS.parent / "unshared" / "model.ckpt")
     every = {n: v for n, v in every.items() if n.startswith("transformer/")}

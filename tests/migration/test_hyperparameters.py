@@ -124,6 +124,26 @@ def test_positions_of_a_universal_transformer_are_added_in_each_step_alone(tmp_p
     require_logits(made.model, arrays_of(folder / "reference.npz"))
 
 
+def test_a_vocabulary_that_was_rounded_up_is_told(tmp_path):
+    copy = changed("postnorm_v1", tmp_path / "x", without=("vocab_divisor",))
+    tokens = [f"word{i}" for i in range(181)]
+    for count, fits in ((181, True), (180, False)):
+        (tmp_path / "vocab").write_text("\n".join(["<pad>", *tokens[1:count]]))
+        if fits:
+            made = migration.load(copy, target_space=0, vocab=tmp_path / "vocab")
+            assert made.assumed == []
+        else:
+            with pytest.raises(ValueError, match=r"`vocab` must .* 181.*180 entries"):
+                migration.load(copy, target_space=0, vocab=tmp_path / "vocab")
+    table = "transformer/symbol_modality_181_32/shared/weights_0"
+    every = read(copy)
+    every[table.replace("181", "184")] = np.zeros((184, 32), "f")
+    del every[table]
+    written(copy, {n: v for n, v in every.items() if n.startswith("transformer/")})
+    made = migration.load(copy, target_space=0, vocab=tmp_path / "vocab")
+    assert any("180 entries of `vocab` were rounded up" in s for s in made.assumed)
+
+
 def test_an_activation_of_half_precision_is_told(tmp_path):
     folder = changed("postnorm_v1", tmp_path / "x", activation_dtype="bfloat16")
     (line,) = migration.load(folder, target_space=0).assumed

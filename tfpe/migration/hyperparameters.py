@@ -121,6 +121,7 @@ KNOWN = frozenset([*READ.split(), *IDLE.split()])
 
 # What makes other logits without a trace in the variables, if it is not the default.
 TRACELESS = (
+    "layer_postprocess_sequence",
     "multiply_embedding_mode",
     "norm_epsilon",
     "self_attention_type",

@@ -20,6 +20,8 @@ from tfpe.migration.variables import RESIDUAL_AXES, variables
 LAYER = "transformer"
 MODEL = "model.keras"
 TEXTS = ("source_text.json", "target_text.json")
+# What vocabularies may be rounded up to, if no hyperparameter tells it.
+ROUNDINGS = (8, 16, 32, 64, 128, 256, 512)
 
 
 @dataclass
@@ -91,7 +93,7 @@ def load(
     packed = "packed" in flags.get("problem", "").split("_")
     packed = packed or bool(said.get("pack_dataset"))
     model = build(settings, arrays, packed)
-    texts = _texts(arrays, source, target, said)
+    texts = _texts(arrays, source, target, said, assumed)
     return Migrated(model, *texts, assumed)
 
 
@@ -125,7 +127,7 @@ def _told(checkpoint, assumed):
     return said, flags
 
 
-def _texts(arrays, source, target, said):
+def _texts(arrays, source, target, said, assumed):
     """Returns the text encoders of the model's inputs and of its targets."""
     if "classes" in arrays and target is not None:
         raise ValueError(
@@ -135,7 +137,7 @@ def _texts(arrays, source, target, said):
         source, target = source or target, target or source
     if not any(name.startswith("encoder/") for name in arrays):
         source = None
-    _require_sizes(arrays, source, target, said)
+    _require_sizes(arrays, source, target, said, assumed)
     return source, target
 
 
@@ -230,20 +232,23 @@ def _as_encoder(vocab):
     return text_encoder(file, kind="token", replace_oov=unknown)
 
 
-def _require_sizes(arrays, source, target, said):
-    divisor = said.get("vocab_divisor") or 1
+def _require_sizes(arrays, source, target, said, assumed):
+    told = said.get("vocab_divisor")
     for name, text, table in (
         ("vocab", source, arrays.get("inputs/embedding")),
         ("target_vocab", target, arrays.get("targets/embedding")),
     ):
         rows = arrays.get("targets/embedding") if table is None else table
-        if text is None or rows is None:
+        if text is None or rows is None or text.vocab_size == len(rows):
             continue
-        padded = -(-text.vocab_size // divisor) * divisor
-        if text.vocab_size > len(rows) or (
-            "vocab_divisor" in said and padded != len(rows)
-        ):
+        divisors = ROUNDINGS if told is None else (told or 1,)
+        if not any(-(-text.vocab_size // d) * d == len(rows) for d in divisors):
             raise ValueError(
                 f"`{name}` must have as many entries as the model has symbols, "
                 f"{len(rows)}. Received: {text.vocab_size} entries"
+            )
+        if told is None:
+            assumed.append(
+                f"the {text.vocab_size} entries of `{name}` were rounded up to the "
+                f"{len(rows)} rows of the table"
             )

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tfpe.migration.checkpoint import unsupported
 from tfpe.migration.hyperparameters import number_of_heads, require_equal, sequences
 from tfpe.migration.variables import their_name
 
@@ -22,6 +23,7 @@ def settings_of(checkpoint, arrays, origins, said, heads, assumed):
     blocks = {
         stack: number_of_blocks(arrays, stack) for stack in ("encoder", "decoder")
     }
+    _require_ends(arrays, blocks)
     normalized = {
         place
         for place, word in (("pre", "before"), ("post", "after"))
@@ -52,6 +54,15 @@ def settings_of(checkpoint, arrays, origins, said, heads, assumed):
     _check_sizes_of_body(arrays, said, settings)
     _require_complete(arrays, origins, settings)
     return settings
+
+
+def _require_ends(arrays, blocks):
+    """Refuses a model of classes with a decoder, and an encoder of anything else."""
+    classes = "classes" in arrays
+    if classes and blocks["decoder"]:
+        unsupported("has a decoder whose outputs are classes", list(arrays))
+    if not classes and not blocks["decoder"]:
+        unsupported("is an encoder whose outputs are no class", list(arrays))
 
 
 def number_of_blocks(arrays, stack):
@@ -149,8 +160,8 @@ def _require_complete(arrays, origins, settings):
     for stack, count in settings["blocks"].items():
         if count:
             wanted += variable_names(stack, count, settings)
-    if not settings["blocks"]["decoder"]:
-        wanted += ["classes", "classes_bias"]
+    if "classes" in arrays:
+        wanted.append("classes_bias")
     missing = [their_name(name, origins) for name in wanted if name not in arrays]
     missing = list(dict.fromkeys(missing))  # One of 2017's has several parts.
     if missing:
