@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import keras
 import numpy as np
 import pytest
 from contract import on_tensorflow
@@ -41,6 +42,8 @@ NAMES = (
 )
 NOT_DECODED = ("encoder_classifier", "universal_encoder", "packed")
 DECODED = tuple(name for name in NAMES if name not in NOT_DECODED)
+if keras.backend.backend() != "tensorflow":  # Compiled for each, that takes long.
+    DECODED = ("postnorm_2017", "language_model", "universal")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -121,6 +124,16 @@ def test_a_step_that_xla_compiles_decodes_the_same(monkeypatch):
     found, scores = migration.decode(model, rows, **told)
     assert found == [cut(row) for row in arrays["beams"][:, 0]]
     np.testing.assert_allclose(scores, arrays["scores"][:, 0], rtol=0, atol=1e-4)
+
+
+def test_weights_that_change_are_decoded_with():
+    made = migration.load(folder("language_model"))
+    before, _ = migration.decode(made, [[5]], extra_length=2)
+    made.model.set_weights([0 * w for w in made.model.get_weights()])
+    after, scores = migration.decode(made, [[5]], extra_length=2)
+    assert before != after == [[0, 0]]  # All are as likely, and the first is taken.
+    wanted = -2 * np.log(made.model.output.shape[-1])
+    np.testing.assert_allclose(scores, [wanted], rtol=1e-6)
 
 
 def test_without_the_layouts_permutation_the_logits_are_others():

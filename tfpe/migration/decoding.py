@@ -220,7 +220,7 @@ def _best(values, count):
 
 
 def _compiled(layer):
-    """Returns the encoder and the step of a layer, compiled once if it keeps them."""
+    """Returns the encoder and the step of a layer, compiled once for its weights."""
     functions = _encoder_of(layer), _step_of(layer)
     backend = keras.backend.backend()
     if backend == "tensorflow":
@@ -234,7 +234,13 @@ def _compiled(layer):
     if backend == "jax":
         import jax
 
-        return jax.jit(functions[0]), jax.jit(functions[1], static_argnums=5)
+        # It makes constants of the weights.
+        values = tuple(weight.value for weight in layer.weights)
+        kept, compiled = getattr(layer, "compiled", ((), None))
+        if [*map(id, kept)] != [*map(id, values)]:
+            compiled = jax.jit(functions[0]), jax.jit(functions[1], static_argnums=5)
+            layer.compiled = values, compiled
+        return compiled
     return functions
 
 
