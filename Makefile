@@ -105,8 +105,15 @@ mutants: $(VENV)/installed
 compat-live: $(VENV)/installed $(T2T)/installed
 	$(T2T)/bin/python compat/golden/make_goldens.py $(T2T)/made
 	$(T2T)/bin/python compat/golden/make_checkpoints.py $(T2T)/made
-	TFPE_GOLDENS=$(T2T)/made $(RUN) -m pytest compat/test_tensor2tensor.py \
-		compat/test_tensor2tensor_module.py tests/migration
+	$(T2T)/bin/python compat/golden/make_variants.py $(T2T)/made/variants
+	TFPE_GOLDENS=$(CURDIR)/$(T2T)/made $(RUN) -m pytest \
+		compat/test_tensor2tensor.py compat/test_tensor2tensor_module.py \
+		tests/migration
+	$(T2T)/bin/python compat/golden/run_guide.py $(T2T)/made
+	$(VENV)/bin/tfpe migrate $(T2T)/made/variants/unidirectional \
+		--target-space 3 --check $(T2T)/made/guide/reference.npz
+	$(T2T)/bin/python compat/golden/time_decoding.py $(T2T)/made/decoding
+	$(RUN) -m benchmarks.decoding $(T2T)/made/decoding
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

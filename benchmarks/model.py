@@ -5,12 +5,10 @@ import importlib.util
 import sys
 import time
 from pathlib import Path
-from unittest import mock
 
 import keras
 import numpy as np
 
-import tfpe
 from benchmarks.peers import peers
 from benchmarks.report import number, table
 
@@ -75,16 +73,13 @@ def markdown(rows):
 
 
 def _model(layer, sizes):
-    """Returns the demo's model with `layer` where it has tfpe's; `None` for none."""
+    """Returns the demo's model with the positions of a layer; `None` for none."""
     path = Path(__file__).parents[1] / "examples" / "transformer.py"
     spec = importlib.util.spec_from_file_location("demo_transformer", path)
     demo = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(demo)
     keras.utils.set_random_seed(0)
-    name = "SinusoidalPositionalEncoding"
-    with mock.patch.object(tfpe, name, return_value=layer):
-        layout = None if layer is None else "interleaved"
-        model = demo.transformer(**sizes, layout=layout)
+    model = demo.transformer(**sizes, positions=layer)
     model.compile(
         keras.optimizers.Adam(1e-4),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0),

@@ -20,12 +20,12 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # Read when TensorFlow start
 
 import keras
 import numpy as np
-from decoding import greedy, greedy_by_prefix
 from pictures import draw_encodings, draw_learning_curves
 from pronunciations import InputError, Vocabulary, error_rates, read_words
 from training import train
 from transformer import transformer
 
+import tfpe
 from tfpe import migration
 
 LAYOUTS = {
@@ -44,8 +44,7 @@ class Run:
     model: keras.Model
     losses: dict
     seconds: float
-    ids: np.ndarray
-    logits: np.ndarray
+    ids: list
     predictions: list
     phoneme_error: float
     word_error: float
@@ -93,7 +92,7 @@ def demo(options, words, vocabulary):
 
     print_table(runs)
     print_words(held_out, runs)
-    save_and_check(runs, held_out_ids[0], vocabulary, options.output / MODEL)
+    save_and_check(runs, held_out_ids[0], options.output / MODEL)
     draw_encodings(options.hidden, options.output / "encodings.png")
     curves = {name: r.losses for name, r in runs.items()}
     wrong = {name: r.word_error for name, r in runs.items()}
@@ -109,24 +108,24 @@ def pronounce_migrated(words, vocabulary):
         return  # other data than it was trained on
     print(f"\n{MIGRATED.name}, which tensor2tensor trained, in Keras:")
     x, _ = encode(vocabulary, words)
-    rows = [row[: row.index(1)] for row in x.tolist()]  # without the end
-    ids, _ = migration.decode(loaded, rows, extra_length=x.shape[1])
-    for (word, truth), phonemes in zip(words, vocabulary.decode(ids), strict=True):
+    found = vocabulary.decode(decoded(loaded, x))
+    for (word, truth), phonemes in zip(words, found, strict=True):
         right = "" if phonemes == truth else f"   (rather {' '.join(truth)})"
         print(f"{word:15} {' '.join(phonemes)}{right}")
 
 
 def run(options, vocabulary, layout, training, held_out):
-    """Trains one model and has it pronounce the held-out words in two ways."""
+    """Trains one model and has it pronounce the held-out words."""
     start = time.perf_counter()
     keras.utils.set_random_seed(options.seed)
+    positions = layout and tfpe.SinusoidalPositionalEncoding(layout)
     model = transformer(
         len(vocabulary),
         options.hidden,
         options.heads,
         options.blocks,
         options.filter_size,
-        layout=layout,
+        positions=positions,
     )
     losses = train(
         model,
@@ -138,14 +137,29 @@ def run(options, vocabulary, layout, training, held_out):
         seed=options.seed,
     )
     x, y = held_out
-    length = max(ids.shape[1] for ids in training)
-    ids, logits = greedy(model, x, length)
-    print("Decoded step by step, with a cache, and from the whole prefix: ", end="")
-    check_equal((ids, logits), greedy_by_prefix(model, x, length), vocabulary)
+    ids = decoded(migration.Migrated(model), x)
+    print("Decoded step by step, with a cache, and as one sequence: ", end="")
+    check_equal(chosen_at_once(model, x, ids), ids)
     predictions = vocabulary.decode(ids)
     errors = error_rates(vocabulary.decode(y), predictions)
     seconds = time.perf_counter() - start
-    return Run(model, losses, seconds, ids, logits, predictions, *errors)
+    return Run(model, losses, seconds, ids, predictions, *errors)
+
+
+def decoded(loaded, inputs):
+    """Returns the likeliest ids that follow, without the end, for each row."""
+    rows = [row[: row.index(1)] for row in inputs.tolist()]
+    return migration.decode(loaded, rows, extra_length=inputs.shape[1])[0]
+
+
+def chosen_at_once(model, inputs, rows):
+    """Returns what the model finds likeliest after each beginning of the rows."""
+    targets = np.zeros((len(rows), max(map(len, rows))), "int32")
+    for ids, row in zip(targets, rows, strict=True):
+        ids[: len(row)] = row
+    logits = model.predict({"inputs": inputs, "targets": targets}, verbose=0)
+    chosen = logits.argmax(axis=-1).tolist()
+    return [ids[: len(row)] for ids, row in zip(chosen, rows, strict=True)]
 
 
 def encode(vocabulary, words):
@@ -156,24 +170,21 @@ def encode(vocabulary, words):
     )
 
 
-def check_equal(first, second, vocabulary):
-    """Says that two decodings, ids and logits, are the same, or stops the demo."""
-    words = [vocabulary.decode(ids) for ids, _ in (first, second)]
-    same = sum(a == b for a, b in zip(*words, strict=True))
-    difference = np.abs(first[1] - second[1]).max()
-    print(f"{same} of {len(words[0])} the same, logits within {difference:.1e}")
-    if same < len(words[0]):
+def check_equal(first, second):
+    """Says that two decodings are the same, or stops the demo."""
+    same = sum(a == b for a, b in zip(first, second, strict=True))
+    print(f"{same} of {len(first)} the same")
+    if same < len(first):
         raise RuntimeError("two decodings that must be equal differ")
 
 
-def save_and_check(runs, inputs, vocabulary, path):
+def save_and_check(runs, inputs, path):
     """Saves the best model, loads it again and compares its predictions."""
     name, best = min(runs.items(), key=lambda item: item[1].word_error)
     best.model.save(path)
     model = keras.models.load_model(path)
     print(f"\n{path} ({name}), loaded again without custom_objects: ", end="")
-    again = greedy(model, inputs, best.ids.shape[1])
-    check_equal((best.ids, best.logits), again, vocabulary)
+    check_equal(best.ids, decoded(migration.Migrated(model), inputs))
 
 
 def pronounce(options, vocabulary):
@@ -189,7 +200,7 @@ def pronounce(options, vocabulary):
         raise InputError(f"cannot load {path}: {reason}") from error
     if model.output_shape[-1] != len(vocabulary):
         raise InputError(f"{path} was trained on other data than {options.data}")
-    ids, _ = greedy(model, x, 2 * x.shape[1])
+    ids = decoded(migration.Migrated(model), x)
     for word, phonemes in zip(words, vocabulary.decode(ids), strict=True):
         print(f"{word:15} {' '.join(phonemes)}")
 

@@ -23,17 +23,7 @@ def train(model, training, held_out, *, steps, batch, rate, seed):
     Returns:
         Dict of the two learning curves, each a list of (step, loss).
     """
-    warmup = steps // 8
-    schedule = keras.optimizers.schedules.CosineDecay(
-        0.0, steps - warmup, warmup_target=rate, warmup_steps=warmup
-    )
-    optimizer = keras.optimizers.Adam(schedule, beta_2=0.98, epsilon=1e-9)
-    # Made within the first step, its variables would have that step traced twice.
-    optimizer.build(model.trainable_variables)
-    model.compile(
-        optimizer,
-        keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0),
-    )
+    compile_model(model, steps, rate)
     ids = tf.TensorSpec((None, None), "int32")
     data = tf.data.Dataset.from_generator(
         lambda: batches(*training, batch, seed),
@@ -56,6 +46,20 @@ def train(model, training, held_out, *, steps, batch, rate, seed):
         "training": list(zip(points, history["loss"], strict=True)),
         "held out": list(zip(points, history["val_loss"], strict=True)),
     }
+
+
+def compile_model(model, steps, rate):
+    warmup = steps // 8
+    schedule = keras.optimizers.schedules.CosineDecay(
+        0.0, steps - warmup, warmup_target=rate, warmup_steps=warmup
+    )
+    optimizer = keras.optimizers.Adam(schedule, beta_2=0.98, epsilon=1e-9)
+    # Made within the first step, its variables would have that step traced twice.
+    optimizer.build(model.trainable_variables)
+    model.compile(
+        optimizer,
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0),
+    )
 
 
 def batches(inputs, targets, size, seed):

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shutil
 import types
 
 import keras
@@ -10,9 +11,20 @@ import oracle
 import pytest
 from contract import on_tensorflow
 from keras import ops
+from variants import VARIANTS, arrays_of
 
 from benchmarks import __main__ as command
-from benchmarks import accuracy, cases, memory, model, picture, sizes, speed, timing
+from benchmarks import (
+    accuracy,
+    cases,
+    decoding,
+    memory,
+    model,
+    picture,
+    sizes,
+    speed,
+    timing,
+)
 from benchmarks.cases import Case, cases_for_this_machine
 from benchmarks.peers import OURS, TENSOR2TENSOR, Constant, peers
 
@@ -214,6 +226,18 @@ def test_the_demo_is_given_the_layer_of_a_peer():
         made = model._model(constant, sizes)
         outputs.append(ops.convert_to_numpy(made({"inputs": ids, "targets": ids})))
     assert np.abs(outputs[0] - outputs[1]).max() > 1e-3
+
+
+def test_decoding_is_compared_with_the_seconds_of_tensor2tensor(monkeypatch, tmp_path):
+    monkeypatch.setattr(decoding, "TIMES", 1)
+    copy = shutil.copytree(VARIANTS / "position_emb", tmp_path / "copy")
+    arrays = arrays_of(copy / "reference.npz")
+    arrays["beams"] = arrays["beams"][:, 0]
+    np.savez(copy / "reference.npz", **arrays, greedy_seconds=9, beams_seconds=1e-9)
+    greedy, beams = decoding.measure(copy)
+    assert greedy["times_as_fast"] > 1 > beams["times_as_fast"]
+    assert greedy["same"] == beams["same"] == 1
+    assert "greedy, 12 rows, 32 steps" in decoding.markdown([greedy, beams])
 
 
 def test_the_command_prints_and_writes_what_it_measured(monkeypatch, capsys, tmp_path):

@@ -6,8 +6,17 @@ from pathlib import Path
 
 import numpy as np
 
-SCOPES = ("transformer", "transformer_encoder", "universal_transformer")
+SCOPES = (
+    "transformer",
+    "transformer_encoder",
+    "universal_transformer",
+    "universal_transformer_encoder",
+)
 TRAINING = ("global_step", "losses_avg", "train_stats", "training", "train")
+# Types whose values are the weights; in bfloat16 tensor2tensor stores codes of them.
+DTYPES = ("float16", "float32", "float64")
+# How many folders the training's may be above that of the variables.
+AVERAGED, EXPORTED = 1, 3
 # The words in names of variables that tell what an unsupported model is.
 TELLING = {
     "relative": "has relative positions in its attention",
@@ -58,20 +67,35 @@ class Checkpoint:
         self.of_2017 = self.scope is None and "body" in first
         if self.scope is None and not self.of_2017:
             _refuse_scope(found)
-        start = "" if self.of_2017 else f"{self.scope}/"
+        self.start = "" if self.of_2017 else f"{self.scope}/"
+        of_model = self.start or ("body/", "symbol_modality_", "class_label_modality_")
         self.shapes = {
-            name.removeprefix(start): shape
+            name.removeprefix(self.start): shape
             for name, shape in found.items()
-            if name.startswith(start or ("body/", "symbol_modality_"))
+            if name.startswith(of_model)
         }
-        self._start = start
+        self.passed_over = [
+            name
+            for name in found
+            if not name.startswith(of_model) and name.partition("/")[0] not in TRAINING
+        ]
+        _require_weights(self._reader, [self.start + name for name in self.shapes])
 
     def value(self, name):
-        return np.asarray(self._reader.get_tensor(self._start + name), "float32")
+        return np.asarray(self._reader.get_tensor(self.start + name), "float32")
+
+    def trained_rows(self, name):
+        """Returns the rows of a table that the optimizer's slots show as changed."""
+        rows = [
+            np.flatnonzero(np.any(self._reader.get_tensor(slot), axis=-1))
+            for slot, shape in self._reader.get_variable_to_shape_map().items()
+            if f"{self.start}{name}/" in slot and list(shape) == [*self.shapes[name]]
+        ]
+        return sorted({int(row) for found in rows for row in found})
 
     def hyperparameters(self):
         """Returns what `hparams.json` says, or `None` without one."""
-        file = self._beside("hparams.json")
+        file = self.beside("hparams.json")
         if file is None:
             return None
         try:
@@ -86,15 +110,37 @@ class Checkpoint:
         """Returns what the files of the trainer's flags say; {} without one."""
         said = {}
         for name in ("flags.txt", "flags_t2t.txt"):
-            file = self._beside(name)
+            file = self.beside(name)
             text = file.read_text(encoding="utf-8") if file else ""
             said |= dict(re.findall(r"^--([a-z_0-9]+)=(.*)$", text, re.MULTILINE))
         return said
 
-    def _beside(self, name):
-        folder = self.path.parent
-        places = [folder, folder.parent] if folder.name == "variables" else [folder]
+    def beside(self, name):
+        """Returns the path of a file of the training, or `None`.
+
+        Averaged checkpoints may have a folder of their own within that of the
+        training, and a SavedModel is `export/<time>/` there.
+        """
+        folder = self.path.absolute().parent
+        far = EXPORTED if folder.name == "variables" else AVERAGED
+        places = [folder, *folder.parents][: 1 + far]
         return next((p / name for p in places if (p / name).is_file()), None)
+
+    def far(self, name):
+        """Returns whether a file is there, but not in the checkpoint's own folder."""
+        file = self.beside(name)
+        return file is not None and file.parent != self.path.absolute().parent
+
+
+def _require_weights(reader, names):
+    dtypes = {n: reader.get_variable_to_dtype_map()[n].name for n in names}
+    others = [name for name in names if dtypes[name] not in DTYPES]
+    if others:
+        unsupported(
+            f"stores its weights as {dtypes[others[0]]}, as with the hyperparameter "
+            f"`weight_dtype`={dtypes[others[0]]!r}",
+            others,
+        )
 
 
 def _refuse_scope(found):

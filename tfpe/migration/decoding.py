@@ -16,6 +16,11 @@ from tfpe.migration.layers import MASKED, padding_bias
 from tfpe.migration.model import Migrated, layer_of
 
 END = 1
+# Lengths are rounded up to a multiple of this, as each one is compiled anew.
+BLOCK = 8
+# XLA makes steps a third quicker, which small models don't win back from the seconds
+# that it takes to compile them.
+FEW_WEIGHTS = 2**20
 
 
 def decode(
@@ -53,29 +58,30 @@ def decode(
     continues = "inputs" not in loaded.model.input
     texts = bool(rows) and all(isinstance(row, str) for row in rows)
     if texts:
-        encoder = loaded.target_text if continues else loaded.source_text
-        if encoder is None or loaded.target_text is None:
-            raise ValueError(
-                "`rows` must be ids, as no vocabulary was given to `load`, or one "
-                "for only one side. Received: texts"
-            )
-        rows = [encoder.encode(row) for row in rows]
+        rows = _encoded(loaded, rows, continues)
     rows = [_as_row(row, layer) for row in rows]
-    decoder = _Decoder(layer, beams, alpha)
-    if continues:
-        found, scores = _continued(decoder, rows, extra_length)
-    else:
-        found, scores = _translated(decoder, rows, extra_length)
+    make = _continued if continues else _translated
+    found, scores = make(_Decoder(layer, beams, alpha), rows, extra_length)
     if texts:
         found = [loaded.target_text.decode(ids) for ids in found]
     return found, scores
+
+
+def _encoded(loaded, texts, continues):
+    encoder = loaded.target_text if continues else loaded.source_text
+    if encoder is None or loaded.target_text is None:
+        raise ValueError(
+            "`rows` must be ids, as no vocabulary was given to `load`, or one for "
+            "only one side. Received: texts"
+        )
+    return [encoder.encode(text) for text in texts]
 
 
 def _translated(decoder, rows, extra_length):
     if not rows:
         return [], np.zeros(0, "float32")
     width = 1 + max(map(len, rows))
-    inputs = np.zeros((len(rows), width), "int32")
+    inputs = np.zeros((len(rows), _rounded(width)), "int32")
     for ids, row in zip(inputs, rows, strict=True):
         ids[: len(row) + 1] = [*row, END]
     starts = np.zeros((len(rows), 0), "int32")
@@ -100,7 +106,7 @@ class _Decoder:
 
     def __init__(self, layer, beams, alpha):
         self.layer, self.beams, self.alpha = layer, beams, alpha
-        self.step = _compiled(layer)
+        self.encode, self.step = _compiled(layer)
 
     def run(self, starts, length, inputs=None):
         """Returns lists of ids without the end, and scores.
@@ -111,13 +117,10 @@ class _Decoder:
             inputs: int32 `(batch, input length)`, or `None` of a language model.
         """
         batch, given = starts.shape
-        memory = ()
+        self.memory = ()
         if inputs is not None:
-            ids = ops.convert_to_tensor(np.repeat(inputs, self.beams, axis=0))
-            bias = padding_bias(ids)
-            memory = self.layer.crossing(self.layer.encode(ids, bias)), bias
-        self.memory = memory
-        self.cache = self.layer.empty_cache(batch * self.beams, length)
+            self.memory = self.encode(ops.convert_to_tensor(inputs))
+        self.cache = self.layer.empty_cache(batch * self.beams, _rounded(length))
         before = np.zeros((batch, self.beams), "int32")
         for index in range(given):
             self._next(before, index)
@@ -143,7 +146,8 @@ class _Decoder:
             rows,
             self.cache,
             self.memory,
-            2 * self.beams,
+            # Twice as many, so that enough are left when all of them end at once.
+            2 * self.beams if self.beams > 1 else 1,
         )
         found = (ops.convert_to_numpy(array) for array in (logs, ids))
         return [array.reshape(*before.shape, -1) for array in found]
@@ -177,7 +181,6 @@ class _Decoder:
                 break
             grown, ids = self._next(before, index, parents)
             grown = (logs[:, :, None] + grown).reshape(batch, -1)
-            # Twice as many, so that enough are left when all of `beams` end at once.
             grown, place = _best(grown, 2 * beams)
             parents = place // ids.shape[2]
             symbols = np.take_along_axis(ids.reshape(batch, -1), place, axis=1)
@@ -203,6 +206,10 @@ class _Decoder:
         return ((5 + steps) / 6) ** self.alpha
 
 
+def _rounded(length):
+    return -(-length // BLOCK) * BLOCK
+
+
 def _best(values, count):
     """Returns the largest values of each row, in falling order, and their places."""
     lacking = max(0, count - values.shape[1])
@@ -213,31 +220,52 @@ def _best(values, count):
 
 
 def _compiled(layer):
-    """Returns the step of a layer, compiled once where that keeps its weights."""
+    """Returns the encoder and the step of a layer, compiled once for its weights."""
+    functions = _encoder_of(layer), _step_of(layer)
     backend = keras.backend.backend()
     if backend == "tensorflow":
         import tensorflow as tf
 
-        if not hasattr(layer, "compiled_step"):
-            layer.compiled_step = tf.function(_step_of(layer))
-        return layer.compiled_step
+        if not hasattr(layer, "compiled"):
+            jit_compile = layer.count_params() > FEW_WEIGHTS
+            step = tf.function(functions[1], jit_compile=jit_compile)
+            layer.compiled = tf.function(functions[0]), step
+        return layer.compiled
     if backend == "jax":
         import jax
 
-        return jax.jit(_step_of(layer), static_argnums=5)
-    return _step_of(layer)
+        # It makes constants of the weights.
+        values = tuple(weight.value for weight in layer.weights)
+        kept, compiled = getattr(layer, "compiled", ((), None))
+        if [*map(id, kept)] != [*map(id, values)]:
+            compiled = jax.jit(functions[0]), jax.jit(functions[1], static_argnums=5)
+            layer.compiled = values, compiled
+        return compiled
+    return functions
+
+
+def _encoder_of(layer):
+    def encode(ids):
+        bias = padding_bias(ids)
+        return layer.crossing(layer.encode(ids, bias)), bias
+
+    return encode
 
 
 def _step_of(layer):
     def step(ids, index, rows, cache, memory, count):
         if rows is not None:
             cache = [[ops.take(a, rows, axis=0) for a in pair] for pair in cache]
-        places = ops.arange(cache[0][0].shape[1], dtype="int32")
+        places = ops.arange(cache[0][0].shape[2], dtype="int32")
         bias = MASKED * ops.cast(places > index, "float32")[None, None, None]
         logits, cache = layer.decode(ids, bias, memory or None, None, index, cache)
-        logs = ops.log_softmax(ops.cast(logits[:, 0], "float32"))
-        logs, best = ops.top_k(logs, min(count, logs.shape[-1]))
-        return logs, best, cache
+        logits = ops.cast(logits[:, 0], "float32")
+        if count == 1:  # Quicker than to sort.
+            best = ops.argmax(logits, axis=-1, keepdims=True)
+            largest = ops.max(logits, axis=-1, keepdims=True)
+        else:
+            largest, best = ops.top_k(logits, min(count, logits.shape[-1]))
+        return largest - ops.logsumexp(logits, axis=-1, keepdims=True), best, cache
 
     return step
 

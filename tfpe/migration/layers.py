@@ -34,7 +34,9 @@ class Tensor2TensorTransformer(keras.layers.Layer):
         step_positions: bool, whether each repetition adds the positions.
         step_signal: "learned", "sinusoid" or "none", what tells the repetitions.
         drops_padding: bool, whether the encoder's feed-forward gives 0 for padding.
+        unidirectional: bool, whether the encoder sees only what stands before.
         layout: layout of the sinusoids.
+        sinusoids: layer that adds "timing" positions. `None`: tensor2tensor's.
         **kwargs: `name` and the like, as in `keras.layers.Layer`.
 
     Call arguments:
@@ -42,12 +44,15 @@ class Tensor2TensorTransformer(keras.layers.Layer):
             examples "inputs_segmentation", "inputs_position" and so on.
     """
 
-    def __init__(self, shapes, layout="concatenated", **kwargs):
+    def __init__(self, shapes, layout="concatenated", sinusoids=None, **kwargs):
         settings = {name: kwargs.pop(name) for name in SETTINGS}
         super().__init__(**kwargs)
         self.settings = {"shapes": shapes, "layout": layout, **settings}
         self.heads, self.layout = settings["heads"], layout
-        self.sinusoids = SinusoidalPositionalEncoding(layout, "tensor2tensor")
+        self.own_sinusoids = sinusoids is None
+        if sinusoids is None:
+            sinusoids = SinusoidalPositionalEncoding(layout, "tensor2tensor")
+        self.sinusoids = sinusoids
 
     def build(self, input_shape):
         del input_shape
@@ -64,25 +69,20 @@ class Tensor2TensorTransformer(keras.layers.Layer):
         crossing = None
         if "inputs" in inputs:
             ids = inputs["inputs"]
-            padding = padding_bias(ids)
-            bias = padding
+            bias = padding = padding_bias(ids)
             if source is not None:
                 bias = attention_bias_same_segment(source, source)
             memory = self.encode(ids, bias, inputs.get("inputs_position"))
             if "classes" in self.w:
                 mean = ops.mean(memory, axis=1, keepdims=True)
                 return ops.matmul(mean, self.w["classes"]) + self.w["classes_bias"]
-            bias = padding
             if source is not None:
-                bias = attention_bias_same_segment(target, source)
-            crossing = self.crossing(memory), bias
+                padding = attention_bias_same_segment(target, source)
+            crossing = self.crossing(memory), padding
         ids = inputs["targets"]
         # Padding has a zero embedding, so a shift of ids is a shift of embeddings.
         shifted = ops.pad(ids, [[0, 0], [1, 0]])[:, :-1]
-        places = ops.cumsum(ops.ones_like(ids[:1]), axis=1)
-        bias = (
-            MASKED * ops.cast(places[:, None] > places[:, :, None], "float32")[:, None]
-        )
+        bias = _causal_bias(ids)
         if target is not None:
             bias = bias + attention_bias_same_segment(target, target)
         return self.decode(shifted, bias, crossing, inputs.get("targets_position"))[0]
@@ -98,11 +98,23 @@ class Tensor2TensorTransformer(keras.layers.Layer):
         return keras.KerasTensor((batch, length, rows), self.compute_dtype)
 
     def get_config(self):
-        return {**super().get_config(), **self.settings}
+        config = {**super().get_config(), **self.settings}
+        if not self.own_sinusoids:
+            config["sinusoids"] = keras.saving.serialize_keras_object(self.sinusoids)
+        return config
+
+    @classmethod
+    def from_config(cls, config):
+        if "sinusoids" in config:
+            layer = keras.saving.deserialize_keras_object(config["sinusoids"])
+            config = {**config, "sinusoids": layer}
+        return cls(**config)
 
     def encode(self, ids, bias, positions=None):
         """Returns what the encoder makes of ids, `(batch, length, hidden)`."""
         kept = ops.cast(ops.not_equal(ids, 0), "float32")[..., None]
+        if self.settings["unidirectional"]:
+            bias = _causal_bias(ids)  # Instead of the other: padding is behind.
         x = self._embedded("inputs", ids)
         if "space" in self.w:
             x = x + self.w["space"]
@@ -135,7 +147,8 @@ class Tensor2TensorTransformer(keras.layers.Layer):
         Args:
             ids: int32 `(batch, length)`, each the one before that which is asked for.
             bias: bias of the attention of the targets to themselves.
-            crossing: keys and values by block, and the bias, or `None`.
+            crossing: keys and values by block, and the bias, or `None`. With a cache
+                one row of them serves several rows of `ids` in turn.
             positions: int32 `(batch, length)`, of packed examples.
             index: the step of the first of `ids`.
             cache: list of keys and values, filled before `index`.
@@ -150,7 +163,7 @@ class Tensor2TensorTransformer(keras.layers.Layer):
                 pair = self._keys_values(f"{name}/self", y)
                 if cache is not None:
                     pair = [
-                        ops.slice_update(old, (0, index, 0, 0), new)
+                        ops.slice_update(old, (0, 0, index, 0), new)
                         for old, new in zip(cache[run], pair, strict=True)
                     ]
                 filled.append(pair)
@@ -158,7 +171,10 @@ class Tensor2TensorTransformer(keras.layers.Layer):
 
             def cross(y, name=name):
                 pairs, hidden = crossing
-                return self._attention(f"{name}/cross", y, pairs[name], hidden)
+                # Beams are rows that attend to the same inputs, as steps do.
+                each = y if cache is None else self._by_inputs(y, hidden)
+                each = self._attention(f"{name}/cross", each, pairs[name], hidden)
+                return each if cache is None else ops.reshape(each, y.shape)
 
             def feed_forward(y, name=name):
                 return self._feed_forward(name, y)
@@ -171,12 +187,15 @@ class Tensor2TensorTransformer(keras.layers.Layer):
         table = self.w.get("softmax", self.w["targets/embedding"])
         return ops.einsum("blc,vc->blv", x, table), filled
 
+    def _by_inputs(self, x, bias):
+        return ops.reshape(x, (bias.shape[0], -1, self.hidden))
+
     def empty_cache(self, rows, length):
         """Returns a cache for `decode` of so many rows and steps."""
         cache = []
         for name, _ in self._runs("decoder"):
             depths = [self.w[f"{name}/self/{p}"].shape[1] for p in ("key", "value")]
-            shapes = [(rows, length, self.heads, d // self.heads) for d in depths]
+            shapes = [(rows, self.heads, length, d // self.heads) for d in depths]
             cache.append([ops.zeros(shape) for shape in shapes])
         return cache
 
@@ -208,6 +227,8 @@ class Tensor2TensorTransformer(keras.layers.Layer):
     def _with_sinusoids(self, x, index, positions):
         if positions is not None:
             return self.sinusoids(x, positions=positions)
+        if isinstance(index, int) and index == 0:
+            return self.sinusoids(x)
         return self.sinusoids(x, start_index=index)
 
     def _step_signals(self, stack, x, step, index):
@@ -250,19 +271,19 @@ class Tensor2TensorTransformer(keras.layers.Layer):
     def _by_heads(self, name, x):
         kernel = self.w[name]
         parts = (self.heads, kernel.shape[1] // self.heads)
-        y = ops.einsum("blc,chd->blhd", x, ops.reshape(kernel, (-1, *parts)))
+        y = ops.einsum("blc,chd->bhld", x, ops.reshape(kernel, (-1, *parts)))
         bias = self.w.get(f"{name}_bias")
-        return y if bias is None else y + ops.reshape(bias, parts)
+        return y if bias is None else y + ops.reshape(bias, parts)[:, None]
 
     def _attention(self, name, x, keys_values, bias):
         keys, values = keys_values
         queries = self._by_heads(f"{name}/query", x)
         queries = queries * queries.shape[-1] ** -0.5
-        weights = ops.softmax(ops.einsum("bqhd,bkhd->bhqk", queries, keys) + bias)
-        mixed = ops.einsum("bhqk,bkhd->bqhd", weights, values)
+        weights = ops.softmax(ops.einsum("bhqd,bhkd->bhqk", queries, keys) + bias)
+        mixed = ops.einsum("bhqk,bhkd->bhqd", weights, values)
         kernel = self.w[f"{name}/output"]
         kernel = ops.reshape(kernel, (self.heads, -1, kernel.shape[1]))
-        y = ops.einsum("bqhd,hdc->bqc", mixed, kernel)
+        y = ops.einsum("bhqd,hdc->bqc", mixed, kernel)
         bias = self.w.get(f"{name}/output_bias")
         return y if bias is None else y + bias
 
@@ -284,7 +305,16 @@ SETTINGS = (
     "step_positions",
     "step_signal",
     "drops_padding",
+    "unidirectional",
 )
+
+
+def _causal_bias(ids):
+    """Returns the bias that hides what stands behind each of the ids."""
+    # Not a range: the length may be unknown while the model is built.
+    places = ops.cumsum(ops.ones_like(ids[:1]), axis=1)
+    later = places[:, None] > places[:, :, None]
+    return MASKED * ops.cast(later, "float32")[:, None]
 
 
 def padding_bias(ids):

@@ -1,5 +1,6 @@
 """A training folder of tensor2tensor as a Keras model and its text encoders."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -19,6 +20,8 @@ from tfpe.migration.variables import RESIDUAL_AXES, variables
 LAYER = "transformer"
 MODEL = "model.keras"
 TEXTS = ("source_text.json", "target_text.json")
+# What vocabularies may be rounded up to, if no hyperparameter tells it.
+ROUNDINGS = (8, 16, 32, 64, 128, 256, 512)
 
 
 @dataclass
@@ -54,6 +57,7 @@ def load(
     target_vocab: str | PathLike[str] | TextEncoder | None = None,
     heads: int | None = None,
     target_space: int | None = None,
+    progress: Callable[[list[str]], Iterable[str]] = iter,
 ) -> Migrated:
     """Returns the model and the text encoders of a training folder.
 
@@ -66,6 +70,8 @@ def load(
         target_vocab: that of the targets, if another.
         heads: int, number of attention heads, if no `hparams.json` tells it.
         target_space: int, number of the target space, if the model has several.
+        progress: function that gets the list of the variables and returns an iterable
+            of them, which shows how far the reading is, such as `tqdm.tqdm`.
 
     Returns:
         A `Migrated`.
@@ -77,33 +83,51 @@ def load(
     """
     if (Path(folder) / MODEL).is_file():
         return _saved(Path(folder), vocab, target_vocab, heads, target_space)
-    checkpoint = Checkpoint(folder)
-    said, flags, assumed = checkpoint.hyperparameters(), checkpoint.flags(), []
+    checkpoint, assumed = Checkpoint(folder), []
+    said, flags = _told(checkpoint, assumed)
+    source, target = (_as_encoder(v) for v in (vocab, target_vocab))
+    sizes = tuple(t and t.vocab_size for t in (source, target))
+    arrays, origins = variables(checkpoint, sizes, progress)
+    use_target_space(arrays, checkpoint, said, flags, target_space)
+    settings = settings_of(checkpoint, arrays, origins, said, heads, assumed)
+    packed = "packed" in flags.get("problem", "").split("_")
+    packed = packed or bool(said.get("pack_dataset"))
+    model = build(settings, arrays, packed)
+    texts = _texts(arrays, source, target, said, assumed)
+    return Migrated(model, *texts, assumed)
+
+
+def _told(checkpoint, assumed):
+    """Returns the hyperparameters and the flags, and refuses what is not implemented.
+
+    Without an `hparams.json` the flag `--hparams` has some of them.
+    """
+    said, flags = checkpoint.hyperparameters(), checkpoint.flags()
     if said is None:
-        assumed.append(
-            "no hparams.json: what leaves no trace in the variables is taken to be "
-            "as in transformer_base"
-        )
-    hyperparameters.require_supported(said or {})
+        said = hyperparameters.parsed(flags.get("hparams", ""))
+        line = "no hparams.json: what leaves no trace in the variables is taken to be "
+        line += "as in transformer_base"
+        if "hparams_set" in flags:
+            line += f", where the flags have {flags['hparams_set']}"
+        if said:
+            line += f" with {flags['hparams']}"
+        assumed.append(line)
+    elif checkpoint.far("hparams.json"):
+        assumed.append(f"{checkpoint.beside('hparams.json')} is of this model")
+    hyperparameters.require_supported(said, assumed)
     named = flags.get("model", checkpoint.scope)
     if checkpoint.scope is not None and named != checkpoint.scope:
         raise ValueError(
             f"The flag --model={named} contradicts the variables, which are of "
             f"{checkpoint.scope}"
         )
-    source, target = (_as_encoder(v) for v in (vocab, target_vocab))
-    arrays = variables(checkpoint, tuple(t and t.vocab_size for t in (source, target)))
-    spaces = arrays.pop("spaces", None)
-    use_target_space(arrays, spaces, said, flags, target_space)
-    settings = settings_of(checkpoint, arrays, said, heads, assumed)
-    packed = "packed" in flags.get("problem", "").split("_")
-    packed = packed or bool((said or {}).get("pack_dataset"))
-    model = build(settings, arrays, packed)
-    texts = _texts(arrays, source, target, said)
-    return Migrated(model, *texts, assumed)
+    if checkpoint.passed_over:
+        shown = ", ".join(checkpoint.passed_over[:5])
+        assumed.append(f"these variables are of training only: {shown}")
+    return said, flags
 
 
-def _texts(arrays, source, target, said):
+def _texts(arrays, source, target, said, assumed):
     """Returns the text encoders of the model's inputs and of its targets."""
     if "classes" in arrays and target is not None:
         raise ValueError(
@@ -113,7 +137,7 @@ def _texts(arrays, source, target, said):
         source, target = source or target, target or source
     if not any(name.startswith("encoder/") for name in arrays):
         source = None
-    _require_sizes(arrays, source, target, said)
+    _require_sizes(arrays, source, target, said, assumed)
     return source, target
 
 
@@ -171,6 +195,8 @@ def to_layout(model: Any, layout: str) -> Any:
         value = keras.ops.convert_to_numpy(weight)
         axis = RESIDUAL_AXES.get(name.rpartition("/")[2])
         arrays[name] = value if axis is None else value.take(order, axis)
+    if not layer.own_sinusoids:
+        raise ValueError("`model` must have tensor2tensor's positions, not others")
     settings = {**layer.settings, "layout": layout}
     del settings["shapes"]
     packed = any(name.endswith(PACKED) for name in model.input)
@@ -206,18 +232,23 @@ def _as_encoder(vocab):
     return text_encoder(file, kind="token", replace_oov=unknown)
 
 
-def _require_sizes(arrays, source, target, said):
-    divisor = (said or {}).get("vocab_divisor") or 1
+def _require_sizes(arrays, source, target, said, assumed):
+    told = said.get("vocab_divisor")
     for name, text, table in (
         ("vocab", source, arrays.get("inputs/embedding")),
         ("target_vocab", target, arrays.get("targets/embedding")),
     ):
         rows = arrays.get("targets/embedding") if table is None else table
-        if text is None or rows is None:
+        if text is None or rows is None or text.vocab_size == len(rows):
             continue
-        padded = -(-text.vocab_size // divisor) * divisor
-        if text.vocab_size > len(rows) or (said is not None and padded != len(rows)):
+        divisors = ROUNDINGS if told is None else (told or 1,)
+        if not any(-(-text.vocab_size // d) * d == len(rows) for d in divisors):
             raise ValueError(
                 f"`{name}` must have as many entries as the model has symbols, "
                 f"{len(rows)}. Received: {text.vocab_size} entries"
+            )
+        if told is None:
+            assumed.append(
+                f"the {text.vocab_size} entries of `{name}` were rounded up to the "
+                f"{len(rows)} rows of the table"
             )

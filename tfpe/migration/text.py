@@ -54,12 +54,9 @@ def text_encoder(
             '`file` must be a path, and with kind="byte" there is none. Received: '
             f"file={file!r}, kind={kind!r}"
         )
-    if file is None:
-        return ByteEncoder()
-    saved = _saved(file)
+    saved = {"kind": "byte"} if file is None else _saved(file)
     if saved is not None:
-        made = kinds[saved.pop("kind")]
-        return made(**saved)
+        return kinds[saved.pop("kind")](**saved)
     # Other ends of lines are characters that a vocabulary can have.
     lines = _read(file).split("\n")
     lines = lines[:-1] if lines[-1] == "" else lines

@@ -14,7 +14,7 @@ TABLE = re.compile(
     r"symbol_modality_(?P<rows>\d+)_\d+(?:_\d+)?/"
     r"(?P<kind>shared|input_emb|target_emb|softmax)/weights_(?P<shard>\d+)"
 )
-CLASSES = re.compile(r"class_label_modality_[\d_]+/(?:.*/)?dense/(kernel|bias)")
+CLASSES = re.compile(r"class_label_modality[\d_]*/(?:.*/)?dense/(kernel|bias)")
 BLOCK = re.compile(
     r"body/(?P<stack>encoder|decoder)/(?:layer_|universal_transformer_basic/rec_layer_)"
     r"(?P<block>\d+)/(?P<rest>.*)"
@@ -50,35 +50,80 @@ RESIDUAL_AXES = {
 }
 
 
-def variables(checkpoint, sizes):
-    """Returns the arrays of a checkpoint by our names.
+def variables(checkpoint, sizes, progress=iter):
+    """Returns the arrays of a checkpoint and their names there, by our names.
 
     Args:
         checkpoint: a `Checkpoint`.
         sizes: numbers of ids of the inputs' and the targets' text encoders, or
             `None` for those that are unknown.
+        progress: function that returns an iterable of what it gets.
     """
-    found, tables, unknown = {}, {}, []
+    tables = {}
     for name in checkpoint.shapes:
         table = TABLE.fullmatch(name)
         if table:
             scope = name.partition("/")[0]
             shards = tables.setdefault((scope, table["kind"]), {})
             shards[int(table["shard"])] = name
-            continue
-        names = _names(name)
-        if not names:
-            unknown.append(name)
-            continue
+    others = [name for name in checkpoint.shapes if not TABLE.fullmatch(name)]
+    unknown = [name for name in others if not _names(name)]
+    if unknown or not tables:
+        unsupported(kind_of(unknown), unknown or list(checkpoint.shapes))
+    found, origins = {}, {}
+    for name in progress(others):
         value = checkpoint.value(name)
         if value.ndim == 4:  # a kernel of 2017, (1, 1, in, out), or (steps, 1, 1, out)
             value = value.reshape(max(value.shape[:-1]), value.shape[-1])
-        parts = np.split(value, len(names), axis=-1)
-        found.update(zip(names, parts, strict=True))
-    if unknown or not tables:
-        unsupported(kind_of(unknown), unknown or list(checkpoint.shapes))
+        names = _names(name)
+        found.update(zip(names, np.split(value, len(names), axis=-1), strict=True))
+        origins |= dict.fromkeys(names, checkpoint.start + name)
     found.update(_tables(checkpoint, tables, found, sizes))
-    return found
+    return found, origins
+
+
+def their_name(name, origins):
+    """Returns what a checkpoint would call a variable that it lacks.
+
+    Args:
+        name: our name of it.
+        origins: the checkpoint's names of those that it has, by our names.
+    """
+    own, rest = name.split("/", 1) if "/" in name else (name, "")
+    other = {"encoder": "decoder", "decoder": "encoder"}.get(own, own)
+    numbered = re.sub(r"^\d+/", r"(\\d+)/", rest)
+    # The same variable of another block has that name with another number.
+    for stack in (own, other):
+        for ours, theirs in origins.items():
+            like = re.fullmatch(f"{stack}/{numbered}", ours)
+            if like and like.groups():
+                block = rest.partition("/")[0]
+                theirs = theirs.replace(f"layer_{like[1]}/", f"layer_{block}/")
+            if like:
+                return theirs.replace(stack, own)
+    start = next(iter(origins.values()), "").partition("body/")[0]
+    possible = (t for t in _possible(own, rest) if name in _names(t))
+    return start + next(possible, name)
+
+
+def _possible(stack, rest):
+    """Yields names that 1.15.7 may have for a variable of a stack."""
+    block = rest.partition("/")[0]
+    yield from OUTSIDE
+    yield from (f"class_label_modality/dense/{end}" for end in ("kernel", "bias"))
+    for end in ("scale", "bias"):
+        norm = f"layer_norm/layer_norm_{end}"
+        yield f"body/{stack}/layer_prepostprocess/{norm}"
+        for sublayer in ("self_attention", "encdec_attention", "ffn"):
+            for when in ("prepost", "post"):
+                place = f"body/{stack}/layer_{block}/{sublayer}"
+                yield f"{place}/layer_{when}process/{norm}"
+    for sublayer in ("self_attention", "encdec_attention"):
+        attention = f"body/{stack}/layer_{block}/{sublayer}/multihead_attention"
+        yield from (f"{attention}/{part}/kernel" for part in PARTS)
+    for number in "12":
+        dense = f"body/{stack}/layer_{block}/ffn/conv{number}"
+        yield from (f"{dense}/{end}" for end in ("kernel", "bias"))
 
 
 def _names(name):
@@ -150,11 +195,11 @@ def _tables(checkpoint, tables, found, sizes):
         unsupported("has more than two kinds of symbols", scopes)
     chosen = {}
     if has_inputs:
-        chosen["inputs/embedding"] = _of(whole, source, "input_emb")
+        chosen["inputs/embedding"] = _of(checkpoint, whole, source, "input_emb")
     if target is not None:
-        chosen["targets/embedding"] = _of(whole, target, "target_emb")
-        softmax = whole.get((target, "softmax"))
-        if softmax is not None:
+        chosen["targets/embedding"] = _of(checkpoint, whole, target, "target_emb")
+        softmax = _of(checkpoint, whole, target, "softmax")
+        if softmax is not chosen["targets/embedding"]:
             chosen["softmax"] = softmax
         # One table for both is kept once.
         if chosen.get("inputs/embedding") is chosen["targets/embedding"]:
@@ -162,11 +207,13 @@ def _tables(checkpoint, tables, found, sizes):
     return chosen
 
 
-def _of(whole, scope, kind):
+def _of(checkpoint, whole, scope, kind):
     for known in (kind, "shared"):
         if (scope, known) in whole:
             return whole[scope, known]
-    raise ValueError(f"The checkpoint lacks the variable {scope}/{kind}/weights_0")
+    raise ValueError(
+        f"The checkpoint lacks the variable {checkpoint.start}{scope}/{kind}/weights_0"
+    )
 
 
 def _source_and_target(scopes, keys, sizes):
@@ -197,7 +244,7 @@ def _whole(checkpoint, shards, rows):
     gaps = sorted(set(range(max(shards) + 1)) - set(shards))
     if gaps:
         name = re.sub(r"\d+$", str(gaps[0]), next(iter(shards.values())))
-        raise ValueError(f"The checkpoint lacks the variable {name}")
+        raise ValueError(f"The checkpoint lacks the variable {checkpoint.start}{name}")
     table = np.concatenate([checkpoint.value(shards[n]) for n in sorted(shards)])
     if len(table) != rows:
         raise ValueError(

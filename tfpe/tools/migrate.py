@@ -1,6 +1,7 @@
 """The command `tfpe migrate`: a training folder of tensor2tensor as a Keras model."""
 
 import os
+import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # Read when TensorFlow starts.
 
@@ -40,8 +41,7 @@ def migrate(folder, save, decode, beams, check, **told):
     from tfpe import migration
 
     try:
-        click.echo(f"reading {folder}", err=True)
-        loaded = migration.load(folder, **told)
+        loaded = migration.load(folder, **told, progress=_progress)
         for line in loaded.assumed:
             click.echo(f"assumed: {line}")
         click.echo(
@@ -59,6 +59,12 @@ def migrate(folder, save, decode, beams, check, **told):
         raise RefusedError(str(error)) from error
     if not same:
         raise click.exceptions.Exit(1)
+
+
+def _progress(names):
+    """Yields the names of the variables, with a bar in a terminal, which takes long."""
+    with click.progressbar(names, label="reading variables", file=sys.stderr) as bar:
+        yield from bar
 
 
 def _check(model, file):
