@@ -162,13 +162,13 @@ class _Agreeing:
 def _sequence(table, first_position):
     """Returns what agrees with a table, counted up or down, or `None`."""
     free = None
-    for step, shared in ((1, 0.0), (1, 1.0), (-1, 0.0), (-1, 1.0)):
+    for step in 1, -1:
         if step == -1 and table.ndim > 2:
             break
         first = first_position
         if step == -1 and first is not None:
             first -= len(table) - 1
-        found = _agreeing(table[::step], first, shared)
+        found = _agreeing(table[::step], first)
         if found is None:
             return None  # no pairs that turn evenly
         if found and found.bound:
@@ -178,11 +178,11 @@ def _sequence(table, first_position):
     return free
 
 
-def _agreeing(table, first_position, shared=0.0):
+def _agreeing(table, first_position):
     """Returns the `_Agreeing` of a table, `None` or, if pairs turn evenly, `False`."""
     # A hypothesis that is far off may overflow; it is not taken.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        found = hypotheses(table, first_position, shared)
+        found = hypotheses(table, first_position)
     if found is None:
         return None
     # Timescales that are all free to choose fit better by chance.

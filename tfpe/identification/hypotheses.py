@@ -89,20 +89,19 @@ class Found:
         return self.misfits[1] / 2 + 2 * len(self.settings) + math.log(10) * digits
 
 
-def hypotheses(table, first_position=None, shared=0.0):
+def hypotheses(table, first_position=None):
     """Returns a `Found` for each way to say what made a table.
 
     Args:
         table: float64 array `(*lengths, channels)`.
         first_position: the position of row 0, or `None`.
-        shared: as in `measure`.
 
     Returns:
         list of `Found`, or `None` if the channels are no pairs that turn evenly.
     """
     *lengths, channels = table.shape
     measured = [
-        (order, order.measure(table, shared)) for order in orders(channels, lengths)
+        (order, order.measure(table)) for order in orders(channels, lengths)
     ]
     if not any(waves for _, waves in measured):
         return None

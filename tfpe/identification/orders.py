@@ -32,7 +32,7 @@ class Order:
     def pairs(self):
         return self.channels // (2 * len(self.axes))
 
-    def measure(self, table, shared):
+    def measure(self, table):
         """Returns the `Waves` of a table in this order, or `None`."""
         place = {entry: channel for channel, entry in enumerate(self.entries)}
         found = []
@@ -41,7 +41,7 @@ class Order:
             line = line.reshape(-1, *line.shape[-2:])[0]
             sine = [place[block, j, 0] for j in range(self.pairs)]
             cosine = [place[block, j, 1] for j in range(self.pairs)]
-            found.append(measure(line, sine, cosine, self.single, shared))
+            found.append(measure(line, sine, cosine, self.single))
         return joined(found)
 
 

@@ -149,7 +149,7 @@ def wrapped(angle):
     return angle - TURN * np.round(angle / TURN)
 
 
-def measure(table, sine, cosine, single, shared=0.0):
+def measure(table, sine, cosine, single):
     """Returns the `Waves` of a table, or `None` if its pairs do not turn evenly.
 
     Args:
@@ -157,8 +157,6 @@ def measure(table, sine, cosine, single, shared=0.0):
         sine: the sine channel of each pair.
         cosine: the cosine channel of each pair.
         single: a list of the channel without a pair, if there is one.
-        shared: the error that all rows of a pair share, in units of the arithmetic:
-            code that adds angles rounds the sine and cosine of the first one once.
     """
     most = max(min(ROWS, NUMBERS // table.shape[1]), FEWEST_ROWS)
     rows = np.flatnonzero(table[:most].any(axis=1))
@@ -172,99 +170,50 @@ def measure(table, sine, cosine, single, shared=0.0):
     if size.std() > 2 * LARGEST_NOISE * amplitude or size.min() < amplitude / 2:
         return None
 
-    # The angles, less a rough line for each pair, so that none wraps around.
-    steps = rows[:, None]
+    # A rough line through the angles of each pair, and least squares for the rest.
     frequency = np.angle((phasor[1:] * phasor[:-1].conj())[follows].sum(axis=0))
-    phase = np.angle((phasor * np.exp(-1j * frequency * steps)).sum(axis=0))
-    line = phase + frequency * steps
-    ripple = np.angle(phasor * np.exp(-1j * line))
-
-    bits, rounding = _rounding(table)
-    # Of a float64 table: what its arithmetic leaves, and this one.
+    centre = rows.mean()
+    arm = (rows - centre)[:, None]
+    turned = phasor * np.exp(-1j * frequency * arm)
+    phase = np.angle(turned.sum(axis=0))
+    ripple = np.angle(turned * np.exp(-1j * phase))
+    square = np.sum(arm**2)
+    frequency = frequency + (arm * ripple).sum(axis=0) / square
+    phase = phase + ripple.mean(axis=0)
+    left = phasor - amplitude * np.exp(1j * (phase + frequency * arm))
+    noise = np.sqrt(np.mean(np.abs(left) ** 2) / 2)
+    if noise > LARGEST_NOISE * amplitude:
+        return None
+    bits = _bits(table)
     unit = 2.0**-24 if bits <= 24 else 2.0**-49
-    angle = np.abs(phase) + np.abs(frequency) * steps
-    far = angle + 1024 * np.abs(frequency)
-    repeats = np.sqrt(len(rows) / _distinct(table) * _copies(table))
-    noise = 0.0
-    # The values were rounded; or their angles too, of near or of far positions;
-    # or there is noise as well.
-    for rounded, noisy in ((np.minimum(angle, 1), 0), (angle, 0), (far, 0), (angle, 1)):
-        error = np.hypot(rounding, noise * noisy) * repeats
-        error += amplitude * max(unit / 64, 2.0**-50)
-        floats = 0.75 * unit * amplitude * rounded
-        s, c = np.hypot(error[:, sine], floats), np.hypot(error[:, cosine], floats)
-        across = np.hypot(phasor.real * s, phasor.imag * c) / amplitude**2
-        reach = np.abs(phase) + np.abs(frequency)
-        fitted, more = _fit(steps, ripple, across, reach, shared * unit)
-
-        left = phasor - amplitude * np.exp(1j * (line + more))
-        noise = np.sqrt(np.mean(np.abs(left) ** 2) / 2)
-        if noise > LARGEST_NOISE * amplitude:
-            return None
-        spread = np.mean((left.real / c) ** 2 + (left.imag / s) ** 2) / 2
-        if spread * len(rows) / (len(rows) - 1) < 2.5:
-            break
-
-    along = np.hypot(phasor.real * c, phasor.imag * s) / amplitude
-    fitted["frequency"] += frequency
-    fitted["phase"] += phase + frequency * fitted["centre"]
+    last_bit = max(2.0**-bits, 2.0**-49)
+    dof = len(rows)/(len(rows)-1.5)
+    variance = dof*(noise / amplitude) ** 2 + last_bit**2 / 12/100
+    each = np.ones(len(sine))
     return Waves(
         rows=rows,
-        amplitude=np.average(size, weights=along**-2),
-        amplitude_error=np.sum(along**-2) ** -0.5,
+        amplitude=amplitude,
+        amplitude_error=amplitude*np.sqrt(variance / size.size + 0*last_bit**2/12),
+        frequency=frequency,
+        phase=phase,
+        centre=centre * each,
+        phase_weight=each / (variance / len(rows) + SHARED*last_bit**2),
+        frequency_weight=each / (variance / square + SHARED*(last_bit / len(rows)) ** 2),
         single=table[:, single].ravel(),
-        single_error=np.hypot(
-            error[:, single], floats.max(axis=1, keepdims=True)
-        ).ravel(),
+        single_error=amplitude * np.sqrt(variance),
         noise=noise,
-        last_bit=2.0**-bits,
+        last_bit=last_bit,
         unit=unit,
-        **fitted,
     )
+import os
+SHARED=float(os.environ.get('SHARED','0.08'))
 
 
-def _fit(steps, ripple, error, reach, shared):
-    """Fits a line to each pair's angles: what is known of it, and the line."""
-    weight = error**-2
-    total = weight.sum(axis=0)
-    centre = (weight * steps).sum(axis=0) / total
-    arm = steps - centre
-    square = (weight * arm**2).sum(axis=0)
-    frequency = (weight * arm * ripple).sum(axis=0) / square
-    phase = (weight * ripple).sum(axis=0) / total
-    # No more than the arithmetic here can say.
-    least = np.hypot(2.0**-50 * (1 + reach * len(steps)), shared)
-    known = {
-        "frequency": frequency,
-        "phase": phase,
-        "centre": centre,
-        "frequency_weight": 1 / (1 / square + (least / len(steps)) ** 2),
-        "phase_weight": 1 / (1 / total + least**2),
-    }
-    return known, phase + frequency * arm
-
-
-def _rounding(table):
-    """Returns how many bits the values have, and the standard error of each."""
-    mantissa, exponent = np.frexp(table)
-    for bits in (8, 11, 24, 53):  # bfloat16, float16, float32, float64
-        if np.array_equal(np.rint(np.ldexp(mantissa, bits)), np.ldexp(mantissa, bits)):
-            break
-    unit = np.where(table == 0, 0.0, np.ldexp(1.0, exponent - bits))
-    if bits == 11:
-        unit = np.maximum(unit, 2.0**-24)  # float16 has no finer one
-    return bits, unit / np.sqrt(12)
-
-
-def _copies(table):
-    """Returns how many columns are the same as each, and so are rounded alike."""
-    _, which, count = np.unique(table, axis=1, return_inverse=True, return_counts=True)
-    return count[which]
-
-
-def _distinct(table):
-    """Returns how many values each column has.
-
-    Rows with one value were rounded by one error, which no mean takes away.
-    """
-    return 1 + np.count_nonzero(np.diff(np.sort(table, axis=0), axis=0), axis=0)
+def _bits(table):
+    """Returns how many bits the numbers of a table have."""
+    mantissa, _ = np.frexp(table)
+    for bits in 8, 11, 24:  # bfloat16, float16, float32
+        scaled = np.ldexp(mantissa, bits)
+        if np.array_equal(np.rint(scaled), scaled):
+            return bits
+    return 53
