@@ -36,3 +36,20 @@ def _float32_policy():
     keras.utils.set_random_seed(0)
     yield
     keras.config.set_dtype_policy("float32")
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs a command in an empty folder; returns its exit code and its words."""
+    from click.testing import CliRunner
+
+    from tfpe.tools.command_line import main
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        result = CliRunner().invoke(main, [str(a) for a in arguments])
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        return result.exit_code, " ".join(result.output.split())
+
+    return run

@@ -1,18 +1,13 @@
 """`tfpe.identify` tells from the numbers of a table which settings made it."""
 
-import functools
-import itertools
-
 import ml_dtypes
 import numpy as np
-import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from keras import ops
+from tables import noise, rows, with_defaults
 
 import tfpe
-import tfpe._settings
 
 ROUNDING = {"float64": 1e-12, "float32": 2.0**-23, "float16": 2.0**-11}
 CONVENTIONS = {n: c for n, c in tfpe.CONVENTIONS.items() if c.axes == 1}
@@ -20,40 +15,6 @@ CONVENTIONS = {n: c for n, c in tfpe.CONVENTIONS.items() if c.axes == 1}
 DISTINCT = {tuple(c.settings.items()): n for n, c in reversed(CONVENTIONS.items())}
 SPECTRUM = ("spectrum", "min_timescale", "max_timescale", "odd_channel")
 SIZES = [(8, 4), (8, 512), (512, 4), (512, 512), (9, 7), (64, 33), (20, 8)]
-
-
-@functools.cache
-def _rows(length, channels, items):
-    given = dict(items)
-    amplitude, first = given.pop("amplitude", 1.0), given.pop("first_position", 0)
-    if first != int(first):
-        return oracle.rows(
-            range(length),
-            channels,
-            amplitude=amplitude,
-            first_position=first,
-            **given,
-        )
-    return amplitude * oracle.many_rows(range(first, first + length), channels, **given)
-
-
-def rows(length, channels, **given):
-    return _rows(length, channels, tuple(given.items()))
-
-
-def noise(shape, size=1e-3):
-    return size * np.random.default_rng(7).normal(size=shape)
-
-
-def with_defaults(given, channels):
-    """Returns all the settings, as what makes no difference at this width."""
-    plain = vars(tfpe._settings.Settings(**given)).copy()
-    if channels % 2 == 0:
-        plain["odd_channel"] = "zero"
-    if plain["spectrum"] is None:
-        own = {"interleaved": "vaswani", "concatenated": "tensor2tensor"}
-        plain["spectrum"] = own[plain["layout"]]
-    return plain
 
 
 def assert_rebuilds(found, table, allowed):
@@ -206,20 +167,6 @@ def test_timescales_of_which_each_is_free_do_not_shut_out_a_spacing():
     assert any(same_kind(candidate, given, 9) for candidate in found.candidates)
 
 
-@pytest.mark.parametrize("first_position", [-7, 1, 1000, 2.5, 12_345])
-def test_it_finds_the_first_position(first_position):
-    table = rows(64, 32, first_position=first_position)
-    found = tfpe.identify(table.astype("float32"))
-    assert found.settings == {"first_position": first_position}
-
-
-def test_a_first_position_that_is_known_is_taken():
-    table = rows(8, 4, first_position=3, min_timescale=50.0, max_timescale=70.0)
-    found = tfpe.identify(table + noise(table.shape), first_position=3)
-    assert all(c["first_position"] == 3 for c in found.candidates)
-    assert tfpe.identify(rows(20, 8), first_position=5).sinusoidal is False
-
-
 @pytest.mark.parametrize("spectrum", [(3.0, 500.0, 1.5, 20.0, 77.0), (2.5,) * 5])
 def test_a_spectrum_that_is_not_geometric_is_a_sequence(spectrum):
     table = rows(40, 10, layout="concatenated", spectrum=spectrum)
@@ -254,230 +201,12 @@ def test_rows_of_zeros_are_left_out_but_counted():
     assert found.residual < 1e-7
 
 
-GRIDS = {n: c for n, c in tfpe.CONVENTIONS.items() if c.axes > 1}
-
-
-def grid(lengths, channels, axis, **settings):
-    """Returns the rows of a grid whose blocks of channels are for these axes."""
-    axes = [a + len(lengths) + 1 for a in axis]
-    positions = itertools.product(*(range(n) for n in lengths))
-    found = [
-        oracle.row(tuple(p[a] for a in axes), channels, **settings) for p in positions
-    ]
-    return np.array(found).reshape(*lengths, channels)
-
-
-@pytest.mark.parametrize("name", GRIDS)
-def test_it_finds_every_convention_of_a_grid(name):
-    entry = GRIDS[name]
-    lengths = (8, 9, 10)[: entry.axes]
-    table = grid(lengths, 24, entry.axis, **entry.settings).astype("float32")
-    found = tfpe.identify(table)
-    assert found.settings == {**entry.settings, "axis": entry.axis}
-    assert name in found.names
-    layer = tfpe.SinusoidalPositionalEncoding(**found.settings)
-    signal = np.array(layer(np.zeros((1, *lengths, 24), "float32")))[0]
-    np.testing.assert_allclose(signal, table, rtol=0, atol=2e-7)
-
-
-@pytest.mark.parametrize("name", [n for n, c in GRIDS.items() if c.axes == 2])
-def test_it_finds_the_grid_in_a_flattened_table(name):
-    entry = GRIDS[name]
-    table = grid((12, 9), 16, entry.axis, **entry.settings).reshape(-1, 16)
-    wanted = {**entry.settings, "axis": entry.axis}
-    assert tfpe.identify(table.astype("float16")).settings == wanted
-    assert tfpe.identify(table + noise(table.shape)).settings == wanted
-    class_token = np.concatenate([np.zeros((1, 16)), table])
-    assert tfpe.identify(class_token).settings == wanted
-
-
-def test_other_orders_and_spacings_of_a_grid_are_found():
-    given = {
-        "layout": ("frequency", "function", "axis"),
-        "spectrum": "geometric",
-        "max_timescale": 50.0,
-        "cosine_first": True,
-        "first_position": 3,
-        "amplitude": 0.5,
-    }
-    found = tfpe.identify(grid((8, 11), 18, (-2, -3), **given).astype("float32"))
-    assert found.settings == {**given, "axis": (-2, -3)}
-
-
-@pytest.mark.parametrize("shape", [(1, 30, 8), (30, 1, 8), (1, 30, 1, 8)])
-def test_axes_of_size_1_are_left_out(shape):
-    assert tfpe.identify(rows(30, 8).reshape(shape)).settings == {}
-
-
 def test_other_kinds_of_arrays_are_taken():
     table = rows(30, 64)
     assert tfpe.identify(table.tolist()).settings == {}
     assert tfpe.identify(table.astype(ml_dtypes.bfloat16)).settings == {}
     assert tfpe.identify(np.round(table, 4)).settings == {}
     assert tfpe.identify(tfpe.timing_signal(30, 64)).settings == {}
-
-
-def _tables_that_are_no_encodings():
-    random = np.random.default_rng(3)
-    for length, channels in [(8, 4), (8, 9), (64, 64), (300, 128)]:
-        shape = (length, channels)
-        steps, index = np.arange(length)[:, None], np.arange(channels)
-        half = index - index % 2
-        sines = rows(length, channels)
-        yield "normal", 0.02 * random.normal(size=shape)
-        yield "uniform", random.uniform(-1, 1, shape)
-        yield "signs", random.choice([-1.0, 1.0], shape)
-        yield "smooth", 0.1 * np.cumsum(random.normal(size=shape), axis=0)
-        yield "zeros", np.zeros(shape)
-        yield "ones", np.ones(shape)
-        yield "equal rows", np.tile(random.normal(size=channels), (length, 1))
-        yield "one-hot", np.eye(*shape)
-        yield "a line", steps * np.ones(channels) / length
-        yield "cosine transform", np.cos(np.pi * (steps + 0.5) * index / length)
-        yield "trained", sines + 0.1 * random.normal(size=shape)
-        yield "shuffled rows", random.permutation(sines)
-        yield (
-            "one frequency a channel",
-            np.where(
-                index % 2 == 0,
-                np.sin(steps / 1e4 ** (2 * index / channels)),
-                np.cos(steps / 1e4 ** (2 * index / channels)),
-            ),
-        )
-        yield "sines only", np.sin(steps / 1e4 ** (half / channels))
-        if channels > 4:
-            yield "shuffled channels", random.permutation(sines, axis=1)
-            yield "standardised", (sines - sines.mean()) / sines.std()
-
-
-@pytest.mark.parametrize(
-    "table",
-    [
-        pytest.param(table, id=f"{name}-{table.shape[0]}x{table.shape[1]}")
-        for name, table in _tables_that_are_no_encodings()
-    ],
-)
-def test_it_refuses_tables_that_no_settings_make(table):
-    found = tfpe.identify(table)
-    assert not found.sinusoidal
-    assert found.settings is None
-    assert found.names == found.candidates == ()
-    np.testing.assert_allclose(found.residual, np.sqrt(np.mean(table**2)))
-
-
-@pytest.mark.parametrize(
-    ("table", "error", "message"),
-    [
-        (np.zeros(8), ValueError, r"shape \(length, channels\).*shape=\(8,\)"),
-        (np.zeros((7, 4)), ValueError, r"at least 8 rows.*shape=\(7, 4\)"),
-        (np.zeros((8, 1)), ValueError, r"2 channels. Received: table.shape=\(8, 1\)"),
-        (np.zeros((8,) * 5), ValueError, r"one length for each axis of a grid"),
-        (np.zeros((2, 8, 4)), ValueError, r"shape=\(2, 8, 4\)"),
-        (np.full((8, 4), np.nan), ValueError, "finite.*8 of its rows"),
-        (np.zeros((8, 4), complex), TypeError, "real numbers.*complex128"),
-        (np.zeros((8, 4), bool), TypeError, "real numbers.*bool"),
-        (np.full((8, 4), "a"), TypeError, "real numbers"),
-        (np.full((8, 4), None), TypeError, "real numbers.*object"),
-    ],
-)
-def test_what_is_no_table_is_an_error(table, error, message):
-    with pytest.raises(error, match=message):
-        tfpe.identify(table)
-
-
-def test_a_first_position_that_is_no_number_is_an_error():
-    with pytest.raises(TypeError, match="`first_position` must be a finite number"):
-        tfpe.identify(rows(8, 4), first_position="0")
-
-
-def of_layer(length, channels, start, **settings):
-    """Returns what the layer's own code gives in float32."""
-    signal = tfpe.timing_signal(length, channels, start_index=start, **settings)
-    return ops.convert_to_numpy(signal)
-
-
-@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
-@pytest.mark.parametrize(
-    ("start", "length"),
-    [(-100, 60), (-29, 59), (-300, 600), (5000, 300), (-5, 8), (20_000, 100)],
-)
-@pytest.mark.case("noise-free-negative")
-def test_the_layer_s_own_float32_rows_are_found_wherever_they_start(
-    start, length, layout
-):
-    found = tfpe.identify(of_layer(length, 64, start, layout=layout))
-    assert found.settings.get("layout", "interleaved") == layout
-    assert {**found.settings, "layout": layout} == {
-        "layout": layout,
-        "first_position": start,
-    }
-    assert found.step == 1
-    known = tfpe.identify(
-        of_layer(length, 64, start, layout=layout), first_position=start
-    )
-    assert known.settings == found.settings
-
-
-def test_a_far_first_position_is_taken_if_it_is_known():
-    table = of_layer(100, 128, 100_000)
-    found = tfpe.identify(table, first_position=100_000)
-    assert found.settings == {"first_position": 100_000}
-
-
-@given(
-    st.integers(-2000, 4000),
-    st.integers(12, 80),
-    st.sampled_from([16, 33, 64]),
-    st.sampled_from(["interleaved", "concatenated"]),
-    st.sampled_from([1, -1]),
-    st.sampled_from(["float32", "float16", "noise"]),
-)
-@settings(max_examples=60, deadline=None, derandomize=True)
-def test_it_finds_negative_far_and_descending_rows(
-    first, length, channels, layout, step, dtype
-):
-    start = min(first, first + step * (length - 1))
-    table = rows(length, channels, layout=layout, first_position=start)[::step]
-    noisy = table + noise(table.shape) if dtype == "noise" else table.astype(dtype)
-    found = tfpe.identify(noisy)
-    assert found.step == step
-    given = with_defaults({"layout": layout, "first_position": first}, channels)
-    candidates = [with_defaults(c, channels) for c in found.candidates]
-    assert given in candidates
-
-
-def test_rows_that_are_counted_down_are_those_of_the_layer_at_descending_positions():
-    table = rows(60, 64)[::-1].astype("float32")
-    found = tfpe.identify(table)
-    assert (found.settings, found.step) == ({"first_position": 59}, -1)
-    layer = tfpe.SinusoidalPositionalEncoding(**found.settings)
-    inputs = np.zeros((1, 60, 64), "float32")
-    actual = layer(inputs, positions=found.step * np.arange(60))
-    np.testing.assert_allclose(ops.convert_to_numpy(actual)[0], table, atol=2e-7)
-
-
-@pytest.mark.case("descending")
-def test_the_rows_of_espnet_s_relative_positions_have_its_name():
-    positions = np.arange(29, -30, -1)
-    table = oracle.rows(positions, 64).astype("float32")
-    found = tfpe.identify(table)
-    assert found.names[:2] == ("espnet_relative", "paper")
-    assert (found.settings, found.step) == ({"first_position": 29}, -1)
-    known = tfpe.identify(table, first_position=29)
-    assert known == found
-    assert not tfpe.identify(table, first_position=28).sinusoidal
-    assert "espnet_relative" not in tfpe.identify(rows(60, 64)).names
-
-
-@pytest.mark.parametrize("name", [n for n, c in GRIDS.items() if c.axes == 3])
-@pytest.mark.case("flattened-volume")
-def test_it_finds_the_volume_in_a_flattened_table(name):
-    entry = GRIDS[name]
-    table = grid((8, 5, 6), 24, entry.axis, **entry.settings).reshape(-1, 24)
-    wanted = {**entry.settings, "axis": entry.axis}
-    assert tfpe.identify(table.astype("float32")).settings == wanted
-    class_token = np.concatenate([np.zeros((1, 24)), table])
-    assert tfpe.identify(class_token).settings == wanted
 
 
 @pytest.mark.parametrize("size", [1e-150, 1e-5, 1e200])
@@ -505,15 +234,6 @@ def test_a_pair_that_turns_once_a_row_is_found():
     assert found.settings == given
 
 
-@pytest.mark.parametrize("first", [0, 1])
-@pytest.mark.parametrize("cosines", ["beside", "behind"])
-def test_a_fourier_matrix_is_no_table_of_positions(first, cosines):
-    angle = 2 * np.pi / 64 * np.outer(np.arange(64), np.arange(first, 32 + first))
-    both = [np.sin(angle), np.cos(angle)]
-    matrix = np.stack(both, axis=-1) if cosines == "beside" else np.hstack(both)
-    assert not tfpe.identify(matrix.reshape(64, 64)).sinusoidal
-
-
 def test_long_and_wide_tables_have_the_residual_of_all_their_rows():
     table = rows(3000, 512, layout="concatenated").astype("float32")
     found = tfpe.identify(table)
@@ -522,16 +242,3 @@ def test_long_and_wide_tables_have_the_residual_of_all_their_rows():
     table[1500, 7] += 0.5
     expected = np.hypot(found.residual, 0.5 / np.sqrt(table.size))
     np.testing.assert_allclose(tfpe.identify(table).residual, expected, rtol=1e-3)
-
-
-@pytest.mark.parametrize("ragged", [[1, [2]], [[1, 2], [3]]])
-def test_lists_of_different_lengths_are_refused(ragged):
-    with pytest.raises(ValueError, match=r"`table` must be .*different lengths"):
-        tfpe.identify(ragged)
-
-
-@pytest.mark.parametrize("position", [1e154, -(2.0**40), np.inf, np.nan])
-@pytest.mark.case("far-first")
-def test_a_first_position_beyond_int32_is_refused(position):
-    with pytest.raises(ValueError, match="`first_position` must be a finite number in"):
-        tfpe.identify(rows(8, 4), first_position=position)

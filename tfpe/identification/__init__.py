@@ -1,13 +1,13 @@
 """The settings behind a table that somebody else's code has made.
 
-`waves` reads frequencies and phases off the rows, `hypotheses` tries all settings
-on them, `fits` has the numbers that agree, and this module has the last word: it
-tries the table as a sequence, counted up and counted down, and as a flattened grid,
-and compares the table with what the settings rebuild.
+`_waves` reads frequencies and phases off the rows and measures what settings miss of
+them, `_hypotheses` tries all settings, and this module has the last word: it reads the
+table as a sequence, counted up and counted down, and as a flattened grid, and compares
+it with what the settings rebuild.
 """
 
-import math
-from dataclasses import dataclass, replace
+import itertools
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,24 +15,16 @@ import numpy as np
 from tfpe._arguments import as_first_position
 from tfpe._settings import Settings
 from tfpe.conventions import CONVENTIONS
-from tfpe.identification.fits import MUCH, roundest
-from tfpe.identification.grids import folded
-from tfpe.identification.hypotheses import (
-    Found,
-    hypotheses,
-    names_counted_down,
-)
-from tfpe.identification.waves import LARGEST_NOISE
+from tfpe.identification._hypotheses import hypotheses, names_counted_down
+from tfpe.identification._waves import LARGEST_NOISE, MUCH
 from tfpe.table import signal_rows
 
 # Rows that are rebuilt at a time.
-BLOCK = 1024
-# Numbers at either end of a table that tell which candidates are as good.
-SAMPLE = 2**19
-# Rows that tell whether any channels are a pair.
-FEW_ROWS = 64
-# Tables beyond this range are scaled, so that squares stay in float64.
-SMALL, LARGE = 2.0**-300, 2.0**300
+BLOCK = 256
+# Rows that tell whether any channels are a pair, and channels that tell a grid.
+FEW_ROWS, FEW_CHANNELS = 64, 32
+# The rows that are still taken for a flattened grid.
+LARGEST_GRID = 2**14
 
 
 @dataclass(frozen=True)
@@ -59,25 +51,6 @@ class Identification:
     names: tuple[str, ...]
     candidates: tuple[dict, ...]
     step: int = 1
-
-    def _counted(self, step, length):
-        """Returns the same for rows that were counted down if `step` is -1."""
-        if step == 1:
-            return self
-
-        def down(settings):
-            first = settings.get("first_position", 0) + length - 1
-            settings = {k: v for k, v in settings.items() if k != "first_position"}
-            return {**settings, "first_position": first} if first else settings
-
-        candidates = tuple(map(down, self.candidates))
-        return replace(
-            self,
-            settings=candidates[0],
-            candidates=candidates,
-            names=names_counted_down(candidates[0]),
-            step=-1,
-        )
 
 
 def identify(table: Any, *, first_position: float | None = None) -> Identification:
@@ -125,83 +98,100 @@ def identify(table: Any, *, first_position: float | None = None) -> Identificati
     table = _as_table(table)
     if first_position is not None:
         first_position = as_first_position(first_position)
-    if not _has_a_pair(table):
-        return Identification(False, None, _root_mean_square(table), (), ())
-    table, scale = _scaled(table.astype("float64"))
-    found = _sequence(table, first_position)
-    for grid in [] if found else folded(table):
-        found = found or _agreeing(grid, first_position)
+    rows, step, found = _read(table, first_position)
     if not found:
-        residual = scale * _root_mean_square(table)
-        return Identification(False, None, residual, (), ())
-    names = {name for f in found.fits for name in f.names}
-    candidates = {f.key: _rescaled(f.settings, scale) for f in found.fits}
-    return Identification(
-        sinusoidal=True,
-        settings=next(iter(candidates.values())),
-        residual=scale * _residual(found.table, **found.fits[0].settings),
-        names=tuple(name for name in CONVENTIONS if name in names),
-        candidates=tuple(candidates.values()),
-    )._counted(found.step, len(table))
+        return Identification(False, None, _residual(table), (), ())
+    residual = _residual(rows, found[0].settings)
+    candidates = tuple({f.key: f.settings for f in found}.values())
+    names = {name for f in found for name in f.names}
+    names = tuple(name for name in CONVENTIONS if name in names)
+    if step == -1:
+        candidates = tuple(_counted_down(c, len(table)) for c in candidates)
+        names = names_counted_down(candidates[0])
+    return Identification(True, candidates[0], residual, names, candidates, step)
 
 
-@dataclass(frozen=True)
-class _Agreeing:
-    """What agrees with a table, the simplest first; the table counted up."""
-
-    fits: list
-    table: np.ndarray
-    step: int = 1
-
-    @property
-    def bound(self):
-        """Whether some have spaced timescales, not each free to choose."""
-        return any(not isinstance(f.settings.get("spectrum"), tuple) for f in self.fits)
-
-
-def _sequence(table, first_position):
-    """Returns what agrees with a table, counted up or down, or `None`."""
-    free = None
-    for step, shared in ((1, 0.0), (1, 1.0), (-1, 0.0), (-1, 1.0)):
-        if step == -1 and table.ndim > 2:
-            break
+def _read(table, first_position):
+    """Returns the rows of a table counted up, their step, and what agrees with them."""
+    best = table, 1, []
+    for rows, step in _readings(table) if _has_a_pair(table) else ():
         first = first_position
         if step == -1 and first is not None:
             first -= len(table) - 1
-        found = _agreeing(table[::step], first, shared)
-        if found is None:
-            return None  # no pairs that turn evenly
-        if found and found.bound:
-            return replace(found, step=step)
+        found = _agreeing(rows, first)
+        if not all(f.free for f in found):
+            return rows, step, found
         # Free timescales fit much; a spacing counted down is the likelier.
-        free = free or (step == 1 and found) or None
-    return free
+        if found and not best[2]:
+            best = rows, step, found
+    return best
 
 
-def _agreeing(table, first_position, shared=0.0):
-    """Returns the `_Agreeing` of a table, `None` or, if pairs turn evenly, `False`."""
+def _readings(table):
+    """Yields the rows that a table may be, each with its step."""
+    yield table, 1
+    if table.ndim > 2:
+        return
+    yield table[::-1], -1
+    # Rows of zeros in front of a grid are those of class tokens.
+    rows = table[table.any(axis=-1).argmax() :]
+    if len(rows) > LARGEST_GRID:
+        return
+    few = rows[:, :: max(1, rows.shape[1] // FEW_CHANNELS)]
+    for axes in 2, 3:
+        for lengths in _factors(len(rows), axes):
+            if all(_is_grid(r.reshape(*lengths, -1)) for r in (few, rows)):
+                yield rows.reshape(*lengths, -1), 1
+
+
+def _factors(number, count):
+    """Yields each way to write a number as a product of factors of 5 and more."""
+    if count == 1:
+        yield (number,)
+        return
+    for factor in range(5, number // 5 ** (count - 1) + 1):
+        if number % factor == 0:
+            yield from (
+                (factor, *rest) for rest in _factors(number // factor, count - 1)
+            )
+
+
+def _is_grid(grid):
+    """Returns whether each channel is the same along all axes but one."""
+    axes = range(grid.ndim - 1)
+    grid = grid / _largest(grid)
+    same = np.zeros(grid.shape[-1], bool)
+    for others in itertools.combinations(axes, len(axes) - 1):
+        deviation = grid.std(axis=others).reshape(-1, grid.shape[-1])
+        same |= deviation.max(axis=0) <= LARGEST_NOISE
+    return same.all()
+
+
+def _agreeing(table, first_position):
+    """Returns the `Found`s that rebuild a table, the simplest first."""
     # A hypothesis that is far off may overflow; it is not taken.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        found = hypotheses(table, first_position, shared)
-    if found is None:
-        return None
-    # Timescales that are all free to choose fit better by chance.
-    bound = [f for f in found if not isinstance(f.settings.get("spectrum"), tuple)]
-    best = np.min([f.misfits for f in bound or found], axis=0, initial=math.inf)
-    found = sorted(
-        (f for f in found if np.any(f.misfits <= best + MUCH)), key=Found.rank
-    )
-    # The last word has the table itself.
-    ends = _ends(table)
-    residuals = {f.key: _residual(*ends, **f.settings) for f in found}
-    least = min(residuals.values(), default=math.inf)
-    found = [
+        found = hypotheses(table, first_position)
+    bound = [f for f in found if not f.free] or found
+    best = np.min([f.misfits for f in bound], axis=0, initial=np.inf)
+    found = [f for f in found if np.any(f.misfits <= best + MUCH)]
+    found.sort(key=lambda f: f.rank)
+    # The last word has the table itself, or both of its ends if it is long.
+    residuals = {f.key: _residual(table, f.settings, ends=True) for f in found}
+    least = min(residuals.values(), default=0.0)
+    return [
         f
         for f in found
         if residuals[f.key] <= 2 * (least + f.rounding)
         and least <= LARGEST_NOISE * abs(f.settings.get("amplitude", 1.0))
     ]
-    return bool(found) and _Agreeing(found, table)
+
+
+def _counted_down(settings, length):
+    """Returns the same settings with the position of the last row as the first."""
+    first = settings.get("first_position", 0) + length - 1
+    settings = {k: v for k, v in settings.items() if k != "first_position"}
+    return {**settings, "first_position": first} if first else settings
 
 
 def _as_table(table):
@@ -251,61 +241,38 @@ def _has_a_pair(table):
     return bool(np.any(squares.std(axis=0) <= 8 * LARGEST_NOISE * squares.mean(axis=0)))
 
 
-def _root_mean_square(table):
-    """Returns the root mean square of a table, without a copy of all of it."""
-    largest = float(np.abs(table).max()) or 1.0
-    rows = table.reshape(-1, table.shape[-1])
-    squares = 0.0
-    for start in range(0, len(rows), BLOCK):
-        block = rows[start : start + BLOCK].astype("float64").ravel() / largest
-        squares += block @ block
-    return largest * float(np.sqrt(squares / table.size))
+def _largest(table):
+    """Returns the largest absolute value of a table, or 1.0 if all are 0."""
+    return float(max(table.max(), -table.min())) or 1.0
 
 
-def _scaled(table):
-    """Returns a table whose squares are finite, and what it was divided by."""
-    largest = np.abs(table).max()
-    if not largest or SMALL <= largest <= LARGE:
-        return table, 1.0
-    scale = 2.0 ** np.frexp(largest)[1]
-    return table / scale, float(scale)
+def _residual(table, settings=None, ends=False):
+    """Returns what settings leave of the rows that are not zero: root mean square.
+
+    Args:
+        table: array `(*lengths, channels)`.
+        settings: dict with or without the axis, or `None`: all of the table is left.
+        ends: whether the first and the last rows of a sequence are enough.
+    """
+    lengths = table.shape[:-1]
+    size, squares, count = _largest(table), 0.0, 0
+    # A grid is rebuilt at once.
+    block = BLOCK if len(lengths) == 1 else lengths[0]
+    starts = range(0, lengths[0], block)
+    for start in {starts[0], starts[-1]} if ends else starts:
+        rows = table[start : start + block].astype("float64")
+        if settings is not None:
+            rows = (rows - _rebuilt(rows.shape, settings, start))[rows.any(axis=-1)]
+        squares += np.sum((rows / size) ** 2)
+        count += rows.size
+    return size * float(np.sqrt(squares / count))
 
 
-def _rescaled(settings, scale):
-    if scale == 1.0:
-        return settings
-    amplitude = scale * settings.get("amplitude", 1.0)
-    amplitude = roundest(amplitude, lambda v: abs(v - amplitude) <= 1e-9 * abs(v))
-    return {**settings, "amplitude": amplitude}
-
-
-def _ends(table):
-    """Returns the first and the last rows of a long table, and their numbers."""
-    rows = max(256, SAMPLE // table[0].size)
-    if len(table) <= 2 * rows or table.ndim > 2:
-        return (table,)
-    return table[:rows], table[-rows:], len(table) - rows
-
-
-def _residual(table, last=None, start_of_last=0, axis=-2, **settings):
-    """Returns what settings leave of the rows that are not zero."""
-    if last is not None:
-        first = _residual(table, **settings)
-        shifted = settings.get("first_position", 0) + start_of_last
-        other = _residual(last, **{**settings, "first_position": shifted})
-        return max(first, other)
-    settings = Settings(**settings)
-    *lengths, channels = table.shape
-    axes = (axis,) if isinstance(axis, int) else axis
-    blocks = [a + len(lengths) + 1 for a in axes]
-    squares, count = 0.0, 0
-    for start in range(0, lengths[0], BLOCK):
-        rows = table[start : start + BLOCK]
-        if len(lengths) == 1:
-            rebuilt = signal_rows((len(rows),), channels, settings, start=start)
-        else:
-            rebuilt = signal_rows(rows.shape[:-1], channels, settings, blocks=blocks)
-        used = rows.any(axis=-1)
-        squares += np.sum((rows - rebuilt)[used] ** 2)
-        count += np.count_nonzero(used) * channels
-    return float(np.sqrt(squares / count))
+def _rebuilt(shape, settings, start):
+    """Returns the signal of settings from a row on."""
+    *lengths, channels = shape
+    plain = {name: value for name, value in settings.items() if name != "axis"}
+    blocks = None
+    if "axis" in settings:
+        blocks = [axis + len(shape) for axis in settings["axis"]]
+    return signal_rows(lengths, channels, Settings(**plain), start=start, blocks=blocks)

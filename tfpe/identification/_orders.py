@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tfpe._arguments import ORDERS
-from tfpe.identification.waves import joined, measure
-from tfpe.layouts import arrangement
+from tfpe.identification._waves import joined, measure
+from tfpe.layouts import COSINE, SINE, arrangement
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,6 @@ class Order:
     entries: list
     # For each axis' block of channels, the axis of the table that it is for.
     axes: tuple
-    single: list
 
     @property
     def index(self):
@@ -32,16 +31,19 @@ class Order:
     def pairs(self):
         return self.channels // (2 * len(self.axes))
 
-    def measure(self, table, shared):
+    def measure(self, table):
         """Returns the `Waves` of a table in this order, or `None`."""
         place = {entry: channel for channel, entry in enumerate(self.entries)}
+        single = []
+        if self.channels % 2 and len(self.axes) == 1:
+            single = [place.get((0, self.pairs, SINE), self.channels - 1)]
         found = []
         for block, axis in enumerate(self.axes):
             line = np.moveaxis(table, axis, -2)
             line = line.reshape(-1, *line.shape[-2:])[0]
-            sine = [place[block, j, 0] for j in range(self.pairs)]
-            cosine = [place[block, j, 1] for j in range(self.pairs)]
-            found.append(measure(line, sine, cosine, self.single, shared))
+            sine = [place[block, j, SINE] for j in range(self.pairs)]
+            cosine = [place[block, j, COSINE] for j in range(self.pairs)]
+            found.append(measure(line, sine, cosine, single))
         return joined(found)
 
 
@@ -63,10 +65,7 @@ def orders(channels, lengths):
         entries = entries_of(channels, axes, **own)
         if axes > 1:
             own["axis"] = tuple(block - axes - 1 for block in blocks)
-        single = [channels - 1] if axes == 1 and channels % 2 else []
-        if odd == "sine":
-            single = [entries.index((0, channels // 2, 0))]
-        yield Order(own, channels, entries, blocks, single)
+        yield Order(own, channels, entries, blocks)
 
 
 def entries_of(channels, axes, layout, cosine_first, odd_channel):
