@@ -11,6 +11,7 @@ import oracle
 import pytest
 from contract import (
     BACKEND,
+    FLOAT32,
     FRACTION,
     HAS_FLOAT64,
     POSITIONS,
@@ -57,6 +58,19 @@ def test_float64_is_refused_by_jax_without_x64():
     keras.config.set_dtype_policy("float64")
     with refuses(ValueError, "`dtype`", *words):
         tfpe.SinusoidalPositionalEncoding()
+
+
+@on_jax
+@pytest.mark.skipif(HAS_FLOAT64, reason="there is float64")
+def test_a_float64_layer_is_refused_where_x64_was_switched_off_again():
+    import jax
+
+    with jax.enable_x64(True):
+        layer = tfpe.SinusoidalPositionalEncoding(dtype="float64")
+        assert_promised(layer(np.zeros((1, 3, 6)))[0], oracle.rows(range(3), 6))
+    words = "can be 'float64' on JAX only with `jax_enable_x64`"
+    with refuses(ValueError, "`dtype`", words):
+        layer(np.zeros((1, 3, 6), "float32"))
 
 
 @on_jax
@@ -153,6 +167,21 @@ def test_layer_is_a_torch_module_without_parameters():
         assert_close(module(inputs), to_float64(inputs) + oracle.rows(range(5), 6), SUM)
     assert list(module.parameters()) == []
     assert dtype_of(module(inputs.double())) == "float32"
+
+
+@on_torch
+@pytest.mark.parametrize("shape", [(5,), (2, 5)])
+def test_positions_may_be_of_dynamic_shapes_of_torch(shape):
+    import torch
+
+    layer = tfpe.SinusoidalPositionalEncoding()
+    call = torch.compile(
+        lambda x, p: layer(x, positions=p), backend="eager", dynamic=True
+    )
+    positions = torch.arange(100, 100 + int(np.prod(shape))).reshape(shape)
+    got = call(torch.zeros(2, 5, 6), positions)
+    want = oracle.rows(positions.reshape(-1).tolist(), 6).reshape(*shape, 6)
+    assert_close(got, np.broadcast_to(want, (2, 5, 6)), FLOAT32)
 
 
 @on_torch

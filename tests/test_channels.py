@@ -2,16 +2,19 @@
 
 import itertools
 
+import mpmath
 import numpy as np
 import oracle
 import pytest
 from contract import (
+    FLOAT32,
     FLOAT64,
     LAYOUTS,
     ORDERS,
     assert_close,
     assert_promised,
     needs_float64,
+    to_float64,
 )
 
 import tfpe
@@ -52,6 +55,17 @@ def test_timescales_follow_their_formula(channels, spectrum, ends):
         assert got.dtype == np.float64
         assert got.shape == (channels // (2 * axes),)
         np.testing.assert_allclose(got, want, rtol=RELATIVE)
+
+
+def test_ends_of_any_size_lose_no_digit():
+    ends = {"min_timescale": 1e80, "max_timescale": 1e-80}  # frequencies of 1e240
+    got = tfpe.timing_signal_at([1, 3, 2**30 + 1], 4, spectrum="tensor2tensor", **ends)
+    with mpmath.workdps(600):
+        frequencies = [mpmath.mpf(1e80), mpmath.mpf(1e80) ** 2 / mpmath.mpf(1e-80)]
+        for row, position in zip(to_float64(got), [1, 3, 2**30 + 1], strict=True):
+            angles = [position * frequency for frequency in frequencies]
+            want = [f(a) for a in angles for f in (mpmath.sin, mpmath.cos)]
+            assert_close(row, [float(w) for w in want], FLOAT32)
 
 
 @pytest.mark.parametrize("channels", [3, 5, 9])

@@ -122,6 +122,32 @@ def test_start_index_takes_the_whole_range_of_uint64(shape, mode):
         assert_close(got[0], oracle.rows(range(start, start + 3), 6), INT64)
 
 
+@on_tensorflow
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("start", [4000, 4096, 2**31 - 5, 2**31 + 5, 2**40, -512])
+def test_a_plain_start_is_right_where_the_length_is_unknown(start, compiled):
+    import tensorflow as tf
+
+    layer = tfpe.SinusoidalPositionalEncoding()
+    signature = [tf.TensorSpec([None, None, 6])]
+    call = tf.function(
+        lambda x: layer(x, start_index=start),
+        input_signature=signature,
+        jit_compile=compiled,
+    )
+    for length in (0, 1, 300):
+        got = call(tf.zeros((1, length, 6)))
+        want = oracle.rows(range(start, start + length), 6).reshape(1, length, 6)
+        assert_close(got, want, INT64)
+    signal = tf.function(lambda n: tfpe.timing_signal(n, 6, start_index=start))
+    assert_close(signal(tf.constant(1)), oracle.rows([start], 6), INT64)
+
+
+@pytest.mark.parametrize("start", [-256, 4096, 8192, 2**31])
+def test_no_steps_are_an_empty_signal_wherever_they_start(start):
+    assert to_float64(tfpe.timing_signal(0, 6, start_index=start)).shape == (0, 6)
+
+
 @needs_float64
 def test_integers_of_a_list_are_not_rounded():
     # NumPy makes floats of these lists.

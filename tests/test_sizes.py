@@ -85,10 +85,15 @@ def test_an_exported_file_takes_positions_past_int32(dtype, exporter, tmp_path):
     layer = tfpe.SinusoidalPositionalEncoding()
     made = keras.Model([inputs, steps], layer(inputs, positions=steps))
     exported = EXPORTERS[exporter](made, tmp_path)
-    where = np.array([[2**40 + 1, -(2**62), 5, -1]], dtype)
+    where = np.array([[2**53 + 1, -(2**62) - 7, 5, -1]], dtype)
     got = exported(np.zeros((1, 4, 10), "float32"), where)
     want = oracle.rows(where.astype("float64" if "f" in dtype else object)[0], 10)
     assert_close(got[0], want, INT64)
+    if dtype == "float32":
+        where = np.array([[3.5, np.nan, np.inf, 1e30]], dtype)
+        got = exported(np.zeros((1, 4, 10), "float32"), where)[0]
+        assert_close(got[0], oracle.row(3.5, 10), EXPORTED)
+        assert np.isnan(got[1:]).all()
 
 
 def added(name):

@@ -246,11 +246,12 @@ def turned_pairs(rows, blocks, cosine_first):
         row, block = tf.complex(cosine, sine), tf.complex(block_cosine, block_sine)
     else:
         row, block = tf.complex(sine, cosine), tf.complex(block_cosine, -block_sine)
-    length, count = row.shape[0], tf.shape(block)[0]
+    (length, count), blocks = row.shape, tf.shape(block)[0]
     # A gather repeats the blocks faster than broadcasting does.
-    block = tf.gather(block, tf.range(length * count) // length)
-    pairs = tf.reshape(block, (count, -1)) * tf.reshape(row, (1, -1))
-    return tf.reshape(tf.bitcast(pairs, sine.dtype), (-1, 2 * row.shape[1]))
+    block = tf.gather(block, tf.range(length * blocks) // length)
+    row = tf.reshape(row, (1, length * count))
+    signal = tf.bitcast(tf.reshape(block, (-1, length * count)) * row, sine.dtype)
+    return tf.reshape(signal, (-1, 2 * count))
 
 
 def fusion_barrier(x):

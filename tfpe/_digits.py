@@ -120,6 +120,10 @@ def digits(number, bits, signed=True):
         List of int32 tensors, all at least 0: if signed, the last one has
         `2**bits[-1]` added to it.
     """
+    most = 2 ** sum(bits)
+    if mode() == "exported" and most < 2**31:
+        # ONNX makes any integer of NaN, where others choose another value.
+        number = ops.clip(number, *((-most, most) if signed else (0, most - 1)))
     found = []
     for count in bits[:-1]:
         digit = _modulo(number, 2**count)

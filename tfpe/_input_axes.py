@@ -123,10 +123,13 @@ class InputAxes(NamedTuple):
 
         It gets the size 1 along the others, channels left out where it has none.
         """
-        order = sorted(range(len(axes)), key=lambda i: axes[i])
-        if order != list(range(len(axes))):
-            x = ops.transpose(x, order)
-        sizes = [n if a in axes else 1 for a, n in enumerate(self.shape)]
+        ordered = sorted(axes)
+        if ordered != list(axes):
+            x = ops.transpose(x, [axes.index(a) for a in ordered])
+        # No comprehension over `axes`: torch.compile forgets them with dynamic=True.
+        sizes = [1] * len(self.shape)
+        for a in ordered:
+            sizes[a] = self.shape[a]
         return ops.reshape(x, sizes if len(sizes) - 1 in axes else sizes[:-1])
 
     def _axes_of_positions(self, axis):
@@ -143,6 +146,7 @@ def _of_sizes(x, sizes):
     """Returns `x`; fails at run time if its sizes are others.
 
     A sum and a reshape would stretch a size of 1, or take (3, 2) for (2, 3); a stack
-    does neither.
+    does neither. TensorFlow would remove a stack with a slice behind it, and ONNX
+    rounds sums of int64.
     """
-    return ops.sum(ops.stack([x, ops.zeros(sizes, x.dtype)]), axis=0)
+    return ops.take(ops.stack([x, ops.zeros(sizes, x.dtype)]), 0, axis=0)

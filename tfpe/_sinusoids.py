@@ -41,7 +41,7 @@ from tfpe._digits import (
     parts_of_integers,
 )
 from tfpe._tables import Tables
-from tfpe._tensor_arguments import as_tensor, is_symbolic_size
+from tfpe._tensor_arguments import as_dtype, as_tensor, is_symbolic_size
 
 # The bits of the digits of each part of a position: few, to be exact and quick, or
 # many with small tables, for files.
@@ -108,6 +108,8 @@ class Sinusoids:
 
     def _sum(self, signals):
         """Returns the sum of the axes' signals, whose channels are disjoint."""
+        if self.dtype == "float64":
+            as_dtype(self.dtype)  # JAX may have lost its 64 bits since
         return functools.reduce(operator.add, signals)
 
     def _one_axis(self, start, length, axis):
@@ -121,16 +123,19 @@ class Sinusoids:
             # XLA recompiles a slice for every start value; a gather it compiles once.
             steps = ops.arange(length, dtype="int32")
             return self._at(as_tensor(start), steps, axis)
-        stop = start + length
         if running == "exported":
             if isinstance(length, int) and length <= FEW_ROWS:
                 return self._tables.rows(start, length, axis)
             return self._blocks(start, length, axis, SMALL)
-        if start < 0 or (running == "compiled" and not isinstance(length, int)):
+        ready = self._tables.leading_rows - start  # a sum with `length` may wrap
+        unknown = running == "compiled" and not isinstance(length, int)
+        if start < 0 or ready < 0 or unknown:
             return self._blocks(start, length, axis, QUICK)
         return either(
-            stop <= self._tables.leading_rows,
-            lambda: self._tables.placed(self._tables.leading_slice(start, stop), axis),
+            length <= ready,
+            lambda: self._tables.placed(
+                self._tables.leading_slice(start, start + length), axis
+            ),
             lambda: self._blocks(start, length, axis, QUICK),
         )
 

@@ -124,8 +124,9 @@ def high_precision(*timescales):
     exponent = max((abs(t.adjusted()) for t in timescales), default=0)
     return decimal.localcontext(
         decimal.Context(
-            # A spectrum may reach the square of its ends; products lose some digits.
-            prec=80 + 2 * exponent,
+            # A spectrum may reach the third power of its ends, `max / min**2`;
+            # products lose some digits.
+            prec=80 + 3 * exponent,
             rounding=decimal.ROUND_HALF_EVEN,
             Emin=decimal.MIN_EMIN,
             Emax=decimal.MAX_EMAX,
