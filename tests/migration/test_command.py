@@ -85,7 +85,7 @@ def test_the_command_prints_what_the_guide_says(monkeypatch):
     page = ROOT / "docs" / "migrating-from-tensor2tensor.md"
     blocks = re.findall(
         r"```console\n\$ tfpe migrate (.*)\n((?:[^`].*\n)+)```\n",
-        page.read_text(encoding="utf-8"),
+        re.sub(r"\\\n *", "", page.read_text(encoding="utf-8")),
     )
     monkeypatch.chdir(ROOT)
     ((arguments, printed),) = blocks

@@ -47,7 +47,8 @@ FILE = click.Path(exists=True, dir_okay=False)
     "--target-space",
     type=int,
     metavar="N",
-    help="Number of the target space, if the model has several: 0 most often.",
+    help="Number of the target space, if the model has several; 0 unless its problem "
+    "sets another.",
 )
 @click.option("--save", metavar="OUT", help="Folder for model.keras and text encoders.")
 @click.option(
