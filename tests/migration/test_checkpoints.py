@@ -78,6 +78,38 @@ def test_a_saved_model_is_migrated(training):
     assert "export" not in made.assumed[0]  # The training's hparams.json.
 
 
+@pytest.mark.parametrize("damage", ["short", "flipped", "missing", "index"])
+def test_a_damaged_checkpoint_is_told_with_the_file(damage, training):
+    end = "index" if damage == "index" else "data-00000-of-00001"
+    file = training / f"model.ckpt-60.{end}"
+    whole = file.read_bytes()
+    if damage == "missing":
+        file.unlink()
+    elif damage == "flipped":
+        file.write_bytes(bytes(255 - byte for byte in whole))
+    else:
+        file.write_bytes(whole[: len(whole) // 2])
+    name = "model.ckpt-60.data-*" if damage == "missing" else file.name
+    with pytest.raises(ValueError, match="copy it again") as raised:
+        migration.load(training, target_space=0)
+    assert name in str(raised.value)
+    assert str(raised.value).startswith("`folder` must have a ")
+
+
+def test_a_path_without_a_checkpoint_is_told_with_what_lies_there(training):
+    for path, told in (
+        (training.parent / "trian", "there is no such folder or checkpoint"),
+        (training / "model.ckpt-99", "the checkpoints there are model.ckpt-60"),
+        (training.parent, "its folders with one are train"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            migration.load(path)
+    (training / "model.ckpt-60.index").unlink()
+    for path in (training, training / "model.ckpt-60"):
+        with pytest.raises(ValueError, match=r"without its file \*.index"):
+            migration.load(path)
+
+
 def test_stacks_may_have_different_numbers_of_blocks(ordinary, tmp_path):
     third = {
         name.replace(f"{LAYER}1/", f"{LAYER}2/"): np.zeros_like(value)

@@ -33,11 +33,13 @@ def test_a_model_is_checked_saved_and_decoded(tmp_path):
     assert again.output.splitlines()[-2:] == done.output.splitlines()[-2:]
 
 
-def test_other_logits_are_told_and_end_with_1():
+def test_other_logits_are_told_and_end_with_1_and_are_not_saved(tmp_path):
     told = ["--target-space", 1, "--check", V1 / "reference.npz"]
-    done = run(V1, *told)
+    done = run(V1, *told, "--save", tmp_path / "out")
     assert done.exit_code == 1
     assert "the logits are NOT those of" in done.output
+    assert "they are of --target-space 0, and here it is 1" in done.output
+    assert not (tmp_path / "out").exists()
 
 
 def test_ids_are_decoded_without_a_vocabulary():
@@ -49,10 +51,20 @@ def test_ids_are_decoded_without_a_vocabulary():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((V1,), "`target_space` must be"),
+        ((V1,), "`--target-space` must be"),
+        ((V1,), "Received: no --target-space"),
         (("nowhere",), "`folder` must have a checkpoint"),
-        ((V1, "--target-space", 0, "--decode", "a b"), "`--decode` must be ids"),
-        ((V1, "--vocab", "nowhere"), "`vocab` cannot be read"),
+        # Told before the load, which would ask for the target space.
+        ((V1, "--decode", "a b"), "`--decode` must be ids"),
+        ((V1, "--check", "nowhere"), "'--check': File 'nowhere' does not exist"),
+        ((V1, "--check", VOCAB), "`--check` must be a file that numpy.savez wrote"),
+        ((V1, "--vocab", "nowhere"), "'--vocab': File 'nowhere' does not exist"),
+        ((V1, "--vocab", V1 / "hparams.json"), "`--vocab` must be a vocabulary, or"),
+        ((V1, "--target-vocab", V1 / "hparams.json"), "`--target-vocab` must be a voc"),
+        (
+            (V1, "--target-space", 0, "--vocab", VOCAB, "--decode", ""),
+            "`--decode` must have a text or ids each",
+        ),
     ],
 )
 def test_what_is_wrong_is_told_without_a_traceback(arguments, message):
@@ -73,7 +85,7 @@ def test_the_command_prints_what_the_guide_says(monkeypatch):
     page = ROOT / "docs" / "migrating-from-tensor2tensor.md"
     blocks = re.findall(
         r"```console\n\$ tfpe migrate (.*)\n((?:[^`].*\n)+)```\n",
-        page.read_text(encoding="utf-8"),
+        re.sub(r"\\\n *", "", page.read_text(encoding="utf-8")),
     )
     monkeypatch.chdir(ROOT)
     ((arguments, printed),) = blocks

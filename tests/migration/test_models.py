@@ -153,6 +153,13 @@ def test_rows_of_several_lengths_are_decoded_as_each_alone():
         np.testing.assert_allclose(alone[1], [score], atol=1e-5)
 
 
+@pytest.mark.parametrize("rows", [[[]], [""], [[5], []]])
+def test_nothing_is_no_row_to_translate(rows):
+    made = migration.load(VARIANTS / "postnorm_v1", vocab=UPPER, target_space=0)
+    with pytest.raises(ValueError, match="`rows` must have a text or ids each"):
+        migration.decode(made, rows)
+
+
 def test_a_saved_folder_is_loaded_by_plain_keras_in_another_process(tmp_path):
     made = migration.load(VARIANTS / "postnorm_v1", vocab=UPPER, target_space=0)
     made.save(tmp_path)

@@ -53,8 +53,8 @@ class Checkpoint:
             every = self._reader.get_variable_to_shape_map()
         except (tf.errors.OpError, ValueError, RuntimeError) as error:
             raise ValueError(
-                "`folder` must have a checkpoint of TensorFlow. Received: "
-                f"folder={folder}, which cannot be read: {error}"
+                f"`folder` must have a checkpoint of TensorFlow. Received: {folder}, "
+                f"whose file {self.path.name}.index is damaged: copy it again ({error})"
             ) from error
         found = {
             name: tuple(every[name])
@@ -82,12 +82,28 @@ class Checkpoint:
         _require_weights(self._reader, [self.start + name for name in self.shapes])
 
     def value(self, name):
-        return np.asarray(self._reader.get_tensor(self.start + name), "float32")
+        return np.asarray(self._tensor(self.start + name), "float32")
+
+    def _tensor(self, name):
+        import tensorflow as tf
+
+        try:
+            return self._reader.get_tensor(name)
+        # Of a file that is too short, it is an IndexError.
+        except (tf.errors.OpError, IndexError, ValueError, RuntimeError) as error:
+            pattern = f"{self.path.name}.data-*"
+            files = [file.name for file in sorted(self.path.parent.glob(pattern))]
+            shown = ", ".join(files) or f"{pattern}, which is missing"
+            raise ValueError(
+                f"`folder` must have a whole checkpoint. Received: {self.path}, of "
+                f"which {name} cannot be read: copy it again from where it was "
+                f"trained, above all {shown} ({error})"
+            ) from error
 
     def trained_rows(self, name):
         """Returns the rows of a table that the optimizer's slots show as changed."""
         rows = [
-            np.flatnonzero(np.any(self._reader.get_tensor(slot), axis=-1))
+            np.flatnonzero(np.any(self._tensor(slot), axis=-1))
             for slot, shape in self._reader.get_variable_to_shape_map().items()
             if f"{self.start}{name}/" in slot and list(shape) == [*self.shapes[name]]
         ]
@@ -173,7 +189,11 @@ def kind_of(names):
 def _prefix(folder):
     path = Path(folder)
     if not path.is_dir():
-        return Path(re.sub(r"\.(index|meta|data-\d+-of-\d+)$", "", str(path)))
+        prefix = Path(re.sub(r"\.(index|meta|data-\d+-of-\d+)$", "", str(path)))
+        # Before 2017 a checkpoint was one file, of just this name.
+        if not prefix.is_file() and not Path(f"{prefix}.index").is_file():
+            _refuse_path(path, prefix.parent, f"{prefix.name}.data-*")
+        return prefix
     if (path / "variables" / "variables.index").is_file():
         return path / "variables" / "variables"
     state = path / "checkpoint"
@@ -186,11 +206,27 @@ def _prefix(folder):
             return named
     found = sorted(path.glob("*.index"), key=_step)
     if not found:
-        raise ValueError(
-            "`folder` must have a checkpoint of TensorFlow. Received: "
-            f"folder={folder}, which has no file *.index"
-        )
+        _refuse_path(path, path, "*.data-*")
     return found[-1].with_suffix("")
+
+
+def _refuse_path(path, folder, pattern):
+    """Refuses what has no checkpoint, and says what lies there instead."""
+    lone = sorted(file.name for file in folder.glob(pattern))
+    steps = [file.stem for file in sorted(folder.glob("*.index"), key=_step)]
+    within = sorted({file.parent.name for file in folder.glob("*/*.index")})
+    what = "which has no file *.index"
+    if not path.is_dir():
+        what = "and there is no such folder or checkpoint"
+    if lone:
+        what = f"which has {lone[0]} without its file *.index: copy that, too"
+    elif steps:
+        what += f"; the checkpoints there are {', '.join(steps)}"
+    elif within and path.is_dir():
+        what += f"; its folders with one are {', '.join(within)}"
+    raise ValueError(
+        f"`folder` must have a checkpoint of TensorFlow. Received: {path}, {what}"
+    )
 
 
 def _step(file):

@@ -60,6 +60,8 @@ def decode(
     if texts:
         rows = _encoded(loaded, rows, continues)
     rows = [_as_row(row, layer) for row in rows]
+    if not continues and not all(rows):
+        raise ValueError("`rows` must have a text or ids each. Received: an empty one")
     make = _continued if continues else _translated
     found, scores = make(_Decoder(layer, beams, alpha), rows, extra_length)
     if texts:

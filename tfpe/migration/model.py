@@ -85,7 +85,8 @@ def load(
         return _saved(Path(folder), vocab, target_vocab, heads, target_space)
     checkpoint, assumed = Checkpoint(folder), []
     said, flags = _told(checkpoint, assumed)
-    source, target = (_as_encoder(v) for v in (vocab, target_vocab))
+    source = _as_encoder(vocab, "vocab")
+    target = _as_encoder(target_vocab, "target_vocab")
     sizes = tuple(t and t.vocab_size for t in (source, target))
     arrays, origins = variables(checkpoint, sizes, progress)
     use_target_space(arrays, checkpoint, said, flags, target_space)
@@ -214,20 +215,23 @@ def layer_of(model):
     )
 
 
-def _as_encoder(vocab):
+def _as_encoder(vocab, name):
     if vocab is None or hasattr(vocab, "vocab_size"):
         return vocab
     file = Path(vocab)
     try:
         lines = file.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"`vocab` cannot be read: {error}") from error
+        raise ValueError(f"`{name}` cannot be read: {error}") from error
     # Subwords that end a word have an underscore; words have none.
     words = lines[0].strip() == "<pad>" and not any(
         line.rstrip().endswith("_") for line in lines
     )
     if not words:
-        return text_encoder(file)
+        try:
+            return text_encoder(file)
+        except ValueError as error:
+            raise ValueError(str(error).replace("`file`", f"`{name}`")) from error
     unknown = next((t for t in ("<UNK>", "UNK", "<unk>") if t in lines), None)
     return text_encoder(file, kind="token", replace_oov=unknown)
 

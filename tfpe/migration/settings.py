@@ -219,7 +219,8 @@ def use_target_space(arrays, checkpoint, said, flags, number):
         trained = checkpoint.trained_rows("body/target_space_embedding/kernel")
         hint = ""
         if len(trained) == 1:
-            hint = f" The optimizer has moments of row {trained[0]} alone."
+            hint = f" Only row {trained[0]} was trained, as the optimizer's moments "
+            hint += f"show, so it is most likely target_space={trained[0]}."
         raise ValueError(
             f"`target_space` must be the number of the target space{asked}, from 0 to "
             f"{count - 1}, as the rows of the model's table differ and no file says "

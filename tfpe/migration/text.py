@@ -280,7 +280,10 @@ def _saved(file):
         raise ValueError(f"`file` {file} must be JSON: {error}") from error
     keys = {"subword": "subwords", "token": "tokens", "byte": "kind"}
     if not isinstance(saved, dict) or keys.get(saved.get("kind")) not in saved:
-        raise ValueError(f"`file` must be JSON of a text encoder. Received: {file}")
+        raise ValueError(
+            "`file` must be a vocabulary, or the JSON that `save` of a text encoder "
+            f"wrote. Received: {file}"
+        )
     return saved
 
 

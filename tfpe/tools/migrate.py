@@ -1,7 +1,10 @@
 """The command `tfpe migrate`: a training folder of tensor2tensor as a Keras model."""
 
 import os
+import re
 import sys
+import zipfile
+from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # Read when TensorFlow starts.
 
@@ -12,14 +15,41 @@ from tfpe.tools.refused import RefusedError
 
 # How far logits may be from those of another machine, relative to the largest.
 TOLERANCE = 1e-4
+# What messages call the options, which are the arguments of Python.
+OPTIONS = {
+    "vocab": "--vocab",
+    "target_vocab": "--target-vocab",
+    "heads": "--heads",
+    "target_space": "--target-space",
+    "rows": "--decode",
+}
+FILE = click.Path(exists=True, dir_okay=False)
 
 
 @click.command()
 @click.argument("folder")
-@click.option("--vocab", metavar="FILE", help="Vocabulary, of the inputs if of two.")
-@click.option("--target-vocab", metavar="FILE", help="That of the targets.")
-@click.option("--heads", type=int, metavar="N", help="If no hparams.json tells it.")
-@click.option("--target-space", type=int, metavar="N", help="If there are several.")
+@click.option(
+    "--vocab", type=FILE, metavar="FILE", help="Vocabulary, of the inputs if of two."
+)
+@click.option(
+    "--target-vocab",
+    type=FILE,
+    metavar="FILE",
+    help="Vocabulary of the targets, if it is another.",
+)
+@click.option(
+    "--heads",
+    type=int,
+    metavar="N",
+    help="Number of attention heads, if no hparams.json tells it.",
+)
+@click.option(
+    "--target-space",
+    type=int,
+    metavar="N",
+    help="Number of the target space, if the model has several; 0 unless its problem "
+    "sets another.",
+)
 @click.option("--save", metavar="OUT", help="Folder for model.keras and text encoders.")
 @click.option(
     "--decode",
@@ -28,7 +58,12 @@ TOLERANCE = 1e-4
     help="Decode this text, or without a vocabulary ids with commas between them.",
 )
 @click.option("--beams", default=1, show_default=True, type=click.IntRange(min=1))
-@click.option("--check", metavar="FILE.npz", help="Compare the logits with these.")
+@click.option(
+    "--check",
+    type=FILE,
+    metavar="FILE.npz",
+    help="Compare the logits with these; if they are others, nothing is saved.",
+)
 def migrate(folder, save, decode, beams, check, **told):
     """Turn a model of tensor2tensor into a Keras model.
 
@@ -36,19 +71,31 @@ def migrate(folder, save, decode, beams, check, **told):
     SavedModel, or the common part of the names of a checkpoint's files.
 
     The exit code is 1 if --check finds other logits, and 2 if the model can't be
-    migrated.
+    migrated or a file can't be read.
     """
     from tfpe import migration
+    from tfpe.migration.model import MODEL
 
     try:
+        wanted = _arrays(check) if check else None
+        # What can be refused at once is not refused after a long load.
+        if not (
+            told["vocab"] or told["target_vocab"] or (Path(folder) / MODEL).exists()
+        ):
+            for text in decode:
+                _ids(text)
         loaded = migration.load(folder, **told, progress=_progress)
         for line in loaded.assumed:
-            click.echo(f"assumed: {line}")
+            click.echo(f"assumed: {_with_options(line)}")
         click.echo(
             f"{loaded.model.count_params():,} weights, "
             f"from {', '.join(loaded.model.input)} to logits"
         )
-        same = _check(loaded.model, check) if check else True
+        if check and not _check(loaded.model, check, wanted):
+            click.echo(_next_step(wanted, told["target_space"]))
+            if save:
+                click.echo("nothing was saved")
+            raise click.exceptions.Exit(1)
         if save:
             click.echo(f"saving {save}", err=True)
             loaded.save(save)
@@ -56,9 +103,16 @@ def migrate(folder, save, decode, beams, check, **told):
         if decode:
             _decode(migration, loaded, decode, beams)
     except (ValueError, OSError) as error:
-        raise RefusedError(str(error)) from error
-    if not same:
-        raise click.exceptions.Exit(1)
+        raise RefusedError(_with_options(str(error))) from error
+
+
+def _with_options(message):
+    """Returns a message of Python with the options in place of the arguments."""
+    for name, option in OPTIONS.items():
+        message = message.replace(f"`{name}`", f"`{option}`")
+        message = re.sub(rf"\b{name}=None", f"no {option}", message)
+        message = re.sub(rf"(?<![-\w]){name}=(?=\S)", f"{option} ", message)
+    return message
 
 
 def _progress(names):
@@ -67,10 +121,30 @@ def _progress(names):
         yield from bar
 
 
-def _check(model, file):
+def _arrays(file):
+    try:
+        with np.load(file) as archive:
+            return dict(archive)
+    except (ValueError, OSError, EOFError, TypeError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"`--check` must be a file that numpy.savez wrote. Received: {file}, which "
+            f"cannot be read: {error}"
+        ) from error
+
+
+def _next_step(arrays, given):
+    """Returns what to look at when the logits are others."""
+    space = arrays.get("target_space_id")
+    if None not in (space, given) and int(space) != given:
+        return f"they are of --target-space {int(space)}, and here it is {given}"
+    return (
+        "see whether --target-space, --heads and hparams.json are those of the "
+        "training, and whether the logits are of this checkpoint"
+    )
+
+
+def _check(model, file, arrays):
     """Prints how far the logits are from those of a file; returns if they are it."""
-    with np.load(file) as archive:
-        arrays = dict(archive)
     missing = [name for name in (*model.input, "logits") if name not in arrays]
     if missing:
         raise ValueError(
