@@ -72,7 +72,8 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
             its own, in the order of the tuple, with exponents `j / n` for
             "vaswani", and channels left over at the end are 0. Defaults to -2.
         skip_masked: bool, for one axis: count unmasked steps only and add
-            nothing at masked ones. Defaults to `False`.
+            nothing at masked ones. Without a mask nothing is skipped, and given
+            `positions` are not counted anew. Defaults to `False`.
         **kwargs: `name`, `dtype` and the like, as in `keras.layers.Layer`.
 
     Call arguments:
