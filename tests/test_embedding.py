@@ -79,9 +79,11 @@ def test_several_axes_are_a_tuple_or_a_list_of_tensors(kind, layout):
 @pytest.mark.parametrize(
     ("settings", "positions", "words"),
     [
-        ({"axes": 1}, (STEPS, STEPS), ("1 positional axes", "2 of them")),
+        ({"axes": 1}, (STEPS, STEPS), ("1 positional axis, a tuple", "2 of them")),
         ({"axes": 2}, STEPS, ("2 positional axes", "1 of them")),
-        ({}, (), ("at least one positional axes", "0 of them")),
+        ({}, (), ("at least one positional axis", "0 of them")),
+        ({"axes": 1}, (1, 2, 3), ("a list or an array of numbers is one", "3 of them")),
+        ({"axes": 2}, STEPS, ("positions.shape=(2, 3)", "`tuple(x)`")),
         ({}, (STEPS, STEPS[:, :2]), ("shapes that broadcast", "(2, 3), (2, 2)")),
     ],
 )

@@ -20,6 +20,24 @@ INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MIN, INT64_MAX, UINT64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 # The widest signal. Far beyond any model, and its tables are still built in seconds.
 MOST_CHANNELS = 2**17
+# What arguments of other libraries' layers are called here.
+ELSEWHERE = {
+    **dict.fromkeys(("max_wavelength", "max_period", "temperature"), "`max_timescale`"),
+    **dict.fromkeys(("flip_sin_to_cos",), "`cosine_first`"),
+    **dict.fromkeys(("d_model", "dim", "embed_dim"), "`channels`, or the inputs' own"),
+    **dict.fromkeys(("max_len", "max_length"), "unneeded, any length is right"),
+}
+
+
+def as_keras_arguments(kwargs):
+    """Returns a layer's `kwargs` without `autocast`; other libraries' are refused."""
+    for name, value in kwargs.items():
+        if name in ELSEWHERE:
+            raise TypeError(
+                f"`{name}` must be left out: here it is {ELSEWHERE[name]}. Received: "
+                f"{name}={value!r}"
+            )
+    return {name: value for name, value in kwargs.items() if name != "autocast"}
 
 
 def as_integer(value, name, low, high, allowed):

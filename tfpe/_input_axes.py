@@ -139,7 +139,13 @@ class InputAxes(NamedTuple):
 
     def _require_sizes(self, x, axes, name):
         wanted = tuple(self.shape[a] for a in axes)
-        require_sizes(x, name, wanted, f"inputs.shape={shown(self.shape)}")
+        hint = ""
+        if name == "positions" and self.is_flattened:
+            hint = (
+                " Give one entry for each patch, as `np.meshgrid` makes them, and "
+                "concatenate a class token after the layer."
+            )
+        require_sizes(x, name, wanted, f"inputs.shape={shown(self.shape)}", hint)
 
 
 def _of_sizes(x, sizes):

@@ -1,5 +1,6 @@
 """Arguments that are tensors: `as_...` converts and returns, `require_...` refuses."""
 
+import sys
 import warnings
 
 import keras
@@ -109,6 +110,13 @@ def as_positions(x, name="positions", floats=True):
     return x
 
 
+def received_positions(x):
+    """Returns what a message says of positions for another number of axes."""
+    if not hasattr(x, "shape"):
+        return f"positions={x!r}"
+    return f"positions.shape={tuple(x.shape)}; split a stacked array with `tuple(x)`"
+
+
 def as_start_index(x):
     """Returns an int, or integers as a tensor of rank 0 or 1 (or symbolic)."""
     if isinstance(x, np.ndarray) and x.ndim == 0:
@@ -196,15 +204,15 @@ def as_length(x, name="length", allowed="an integer >= 0, or a tuple of them"):
     return ops.maximum(ops.cast(x, "int32"), 0)
 
 
-def require_sizes(x, name, wanted, received):
+def require_sizes(x, name, wanted, received, hint=""):
     """Refuses a tensor whose sizes are not those wanted, as far as both are known."""
     if any(
         isinstance(got, int) and isinstance(want, int) and got != want
         for got, want in zip(x.shape, wanted, strict=True)
     ):
         raise ValueError(
-            f"`{name}` must have the shape {shown(wanted)}, as the inputs have it. "
-            f"Received: {name}.shape={tuple(x.shape)}, {received}"
+            f"`{name}` must have the shape {shown(wanted)}, as the inputs have it."
+            f"{hint} Received: {name}.shape={tuple(x.shape)}, {received}"
         )
 
 
@@ -256,11 +264,21 @@ def _integers(x, name):
 def _warn_of_half(name, dtype):
     warnings.warn(
         f"`{name}` arrived in {dtype}, which cannot hold most positions: they were "
-        "rounded before. Keras casts the float inputs of an outer layer or model "
-        "under a mixed policy (`autocast`). Give integers, or build the outer layer "
-        "with `autocast=False` or `dtype='float32'`.",
-        stacklevel=4,
+        "rounded before. If you did not make them so, Keras did, which casts the float "
+        "inputs of an outer layer or model under a mixed policy (`autocast`). Give "
+        "integers or float32, or build the outer layer with `autocast=False` or "
+        "`dtype='float32'`.",
+        stacklevel=_level_of_caller(),
     )
+
+
+def _level_of_caller():
+    """Returns the `stacklevel` of the user's code, for `_warn_of_half`."""
+    level, frame = 1, sys._getframe(1)
+    libraries = ("tfpe", "keras", "tensorflow", "jax", "torch")
+    while frame.f_back and frame.f_globals["__name__"].split(".")[0] in libraries:
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def dtype_name(x):

@@ -182,7 +182,7 @@ def _close(name):
     word = name.lower() if isinstance(name, str) else ""
     word = word.replace("-", "_").replace(" ", "_")
     found = [known for known in CONVENTIONS if word and word in known]
-    found += difflib.get_close_matches(word, CONVENTIONS)
+    found += difflib.get_close_matches(word, CONVENTIONS, cutoff=0.65)
     # A part of a name is a hint, too: "whispr" for "openai_whisper".
     parts = {part for known in CONVENTIONS for part in known.split("_")}
     for part in difflib.get_close_matches(word, parts, n=2, cutoff=0.8):

@@ -7,10 +7,15 @@ from typing import Any, Self
 import keras
 from keras import ops
 
-from tfpe._arguments import as_axes, as_channels
+from tfpe._arguments import as_axes, as_channels, as_keras_arguments
 from tfpe._settings import Settings
 from tfpe._sinusoids import recent_sinusoids, sinusoids
-from tfpe._tensor_arguments import as_dtype, as_positions, is_symbolic
+from tfpe._tensor_arguments import (
+    as_dtype,
+    as_positions,
+    is_symbolic,
+    received_positions,
+)
 from tfpe.conventions import convention
 from tfpe.layouts import require_pairs
 
@@ -77,7 +82,7 @@ class SinusoidalEmbedding(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         # Keras would round float positions to the compute dtype before `call`.
-        super().__init__(**{**kwargs, "autocast": False})
+        super().__init__(**as_keras_arguments(kwargs), autocast=False)
         self.supports_masking = True
         self.channels = as_channels(channels)
         self.settings = Settings(
@@ -98,7 +103,7 @@ class SinusoidalEmbedding(keras.layers.Layer):
         self._sinusoids = sinusoids(*key)
 
     @classmethod
-    def from_convention(cls, name: str, channels: int, /, **overrides: Any) -> Self:
+    def from_convention(cls, name: str, /, channels: int, **overrides: Any) -> Self:
         """Returns the layer of a convention of public code.
 
         Args:
@@ -156,9 +161,10 @@ class SinusoidalEmbedding(keras.layers.Layer):
         axes = self.axes or len(entries)
         if not entries or len(entries) != axes:
             raise ValueError(
-                f"`positions` must have {axes or 'at least one'} positional axes, a "
-                f"tuple with a tensor for each of several. Received: {len(entries)} of "
-                f"them, positions={positions!r}"
+                f"`positions` must have {axes or 'at least one'} positional "
+                f"{'axes' if axes > 1 else 'axis'}, a tuple with a tensor for each of "
+                "several; a list or an array of numbers is one tensor. Received: "
+                f"{len(entries)} of them, {received_positions(positions)}"
             )
         self._require_pairs(axes)
         entries = tuple(as_positions(entry) for entry in entries)

@@ -6,7 +6,7 @@ from typing import Any, Self
 import keras
 from keras import ops
 
-from tfpe._arguments import as_axis, as_bool
+from tfpe._arguments import as_axis, as_bool, as_keras_arguments
 from tfpe._input_axes import InputAxes
 from tfpe._settings import Settings
 from tfpe._sinusoids import sinusoids
@@ -17,6 +17,7 @@ from tfpe._tensor_arguments import (
     as_start_index,
     as_tensor,
     rank,
+    received_positions,
     require_inputs,
 )
 from tfpe.conventions import convention
@@ -72,7 +73,8 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
             its own, in the order of the tuple, with exponents `j / n` for
             "vaswani", and channels left over at the end are 0. Defaults to -2.
         skip_masked: bool, for one axis: count unmasked steps only and add
-            nothing at masked ones. Defaults to `False`.
+            nothing at masked ones. Without a mask nothing is skipped, and given
+            `positions` are not counted anew. Defaults to `False`.
         **kwargs: `name`, `dtype` and the like, as in `keras.layers.Layer`.
 
     Call arguments:
@@ -128,7 +130,7 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
     ) -> None:
         # Keras would round float positions to the compute dtype before `call`. A
         # config may have `autocast`, since Keras writes it for foreign layers.
-        super().__init__(**{**kwargs, "autocast": False})
+        super().__init__(**as_keras_arguments(kwargs), autocast=False)
         self.supports_masking = True
         self.settings = Settings(
             layout=layout,
@@ -247,7 +249,7 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         if not isinstance(positions, (tuple, list)) or len(positions) != self._axes:
             raise ValueError(
                 f"`positions` must be a sequence of {self._axes} tensors, one for each "
-                f"axis. Received: positions={positions!r}"
+                f"axis. Received: {received_positions(positions)}"
             )
         return tuple(as_positions(entry) for entry in positions)
 

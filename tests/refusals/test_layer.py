@@ -90,6 +90,7 @@ SEQUENCE = "`positions` must be a sequence of 2 tensors, one for each axis"
 # Positions for inputs (2, 5, 4, 8) with two axes, what a ValueError says.
 TWO_AXES = [
     (ints(5), SEQUENCE),
+    (ints(2, 20), SEQUENCE, "positions.shape=(2, 20)", "stacked", "`tuple(x)`"),
     ((ints(5), ints(4), ints(8)), SEQUENCE),
     ((ints(4), ints(5)), STEPS + "(5,)", "positions.shape=(4,)"),
     ((ints(5), ints(1)), STEPS + "(4,)", "positions.shape=(1,)"),
@@ -159,6 +160,17 @@ def test_start_index_is_refused_on_two_axes(kind):
 def test_flattened_grid_refuses_the_positions_of_its_sides(kind):
     with refuses(ValueError, STEPS + "(20,)", "positions.shape=(5,)"):
         call(kind, {"axis": (1, 2)}, (2, 20, 8), {"positions": (ints(5), ints(4))})
+
+
+@pytest.mark.parametrize("kind", ["eager", "symbolic"])
+@pytest.mark.parametrize("patches", [20, 21])
+def test_flattened_grid_is_told_of_one_entry_a_patch_and_of_class_tokens(kind, patches):
+    wrong = ints(41 - patches)
+    words = f"({patches},)", "entry for each patch", "np.meshgrid", "class token after"
+    with refuses(ValueError, STEPS, *words, f"shape={wrong.shape}"):
+        call(kind, {"axis": (1, 2)}, (2, patches, 8), {"positions": (wrong, wrong)})
+    with pytest.raises(ValueError, match="the inputs have it\\. Received"):
+        call(kind, {}, (2, patches, 8), {"positions": wrong})
 
 
 @pytest.mark.case("integer-input")

@@ -172,6 +172,61 @@ def test_any_layer_takes_autocast_which_has_no_effect():
             assert not layer.autocast
 
 
+@pytest.mark.parametrize(
+    ("argument", "here"),
+    [
+        ({"max_wavelength": 500}, "`max_timescale`"),
+        ({"max_period": 500}, "`max_timescale`"),
+        ({"flip_sin_to_cos": True}, "`cosine_first`"),
+        ({"d_model": 64}, "`channels`, or the inputs' own"),
+        ({"max_len": 64}, "unneeded, any length is right"),
+    ],
+)
+def test_an_argument_of_another_library_is_told_its_name_here(argument, here):
+    (name, value), *_ = argument.items()
+    for make in (
+        lambda: Layer(**argument),
+        lambda: tfpe.SinusoidalEmbedding(8, **argument),
+        lambda: Layer.from_convention("keras_hub", **argument),
+        lambda: tfpe.SinusoidalEmbedding.from_convention("ddpm", 8, **argument),
+    ):
+        with refuses(TypeError, f"`{name}`", f"here it is {here}", f"{name}={value}"):
+            make()
+    with pytest.raises(ValueError, match="Unrecognized keyword"):
+        Layer(colour="red")
+
+
+def test_channels_of_a_convention_may_be_named():
+    embed = tfpe.SinusoidalEmbedding.from_convention("guided_diffusion", channels=8)
+    same = tfpe.SinusoidalEmbedding.from_convention("guided_diffusion", 8, name="other")
+    assert {**embed.get_config(), "name": "other"} == same.get_config()
+
+
+def test_a_name_that_is_like_none_is_not_told_one_that_rhymes():
+    with pytest.raises(ValueError, match="must be one of") as caught:
+        Layer.from_convention("unet")
+    assert "espnet" not in str(caught.value)
+    with refuses(ValueError, "such as 'espnet'"):
+        Layer.from_convention("esqnet")
+
+
+@pytest.mark.parametrize("within", ["eager", "model"])
+def test_a_warning_of_half_positions_points_at_the_line_that_gave_them(within):
+    given = np.array([[3.0, 5.0]], "float16")
+    embed = tfpe.SinusoidalEmbedding(8)
+    if within == "model":
+        time = keras.Input((2,), dtype="float16")
+        with pytest.warns(match="If you did not make them so") as caught:
+            keras.Model(time, embed(time))
+    else:
+        with pytest.warns(match="If you did not make them so") as caught:
+            embed(given)
+        with pytest.warns(match="arrived in float16") as more:
+            tfpe.timing_signal_at(given, 8)
+        caught.list.extend(more.list)
+    assert {warning.filename for warning in caught.list} == {__file__}
+
+
 def test_nothing_is_remembered_of_a_refused_call():
     layer = Layer()
     with refuses(TypeError, "`inputs`"):
