@@ -200,16 +200,24 @@ def test_a_header_that_lies_is_one_line(tmp_path, shape):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("it.npy", "is neither a file nor a TensorFlow checkpoint"),
-        ("", "is a folder, but no SavedModel and no TensorFlow checkpoint"),
-        ("it.txt", "is of a kind that is not read. Those that are: NumPy"),
+        ("it.npy", "does not exist"),
+        ("", "is a folder without a SavedModel, a TensorFlow checkpoint or"),
+        ("it.txt", "is not in a supported format: NumPy"),
         ("it.gguf", "save the table with `numpy.save`"),
         ("it.zip", "is a zip archive, but holds no arrays"),
+        ("cut.pt", "it is cut short or damaged"),
+        ("empty.pt", "is empty"),
+        ("text.pt", "is not a PyTorch file"),
+        ("it.data-00000-of-00001", "checkpoint. Name all of it: "),
     ],
 )
 def test_what_is_not_read_is_told_the_way_out(tmp_path, name, message):
     (tmp_path / "it.txt").write_text("nothing")
     (tmp_path / "it.gguf").write_text("nothing")
+    (tmp_path / "cut.pt").write_bytes(b"PK\x03\x04 and no more")
+    (tmp_path / "empty.pt").touch()
+    (tmp_path / "text.pt").write_text("nothing")
+    (tmp_path / "it.data-00000-of-00001").write_bytes(b"numbers")
     # The shortest zip archive, which holds nothing.
     (tmp_path / "it.zip").write_bytes(b"PK\x05\x06" + bytes(18))
     with pytest.raises(files.UnreadableError) as error:
