@@ -189,7 +189,7 @@ def test_the_best_known_of_many_names_come_first_and_the_rest_is_counted(run):
 
 
 def test_a_table_that_cannot_be_read_is_not_said_to_be_none(run):
-    np.savez("it.npz", pe=table(400))
+    np.savez("it.npz", pe=table(400), bias=np.zeros(3))
     content = bytearray(Path("it.npz").read_bytes())
     content[9000] ^= 255
     Path("it.npz").write_bytes(content)
@@ -198,6 +198,21 @@ def test_a_table_that_cannot_be_read_is_not_said_to_be_none(run):
     assert "Error: it.npz cannot be read: pe: it is cut short or damaged" in said
     assert "it.npz: no sinusoidal table in what could be read" in said
     assert "Searched" not in said
+
+
+@pytest.mark.parametrize("value", [5.0, np.nan])
+def test_a_table_with_one_bad_value_is_said_to_be_one_in_part(run, value):
+    bad = table(60)
+    bad[50, 3] = value
+    np.savez("it.npz", position_embedding=bad, kernel=learned())
+    code, said = run("identify", "it.npz")
+    assert code == 1
+    assert "position_embedding, 60 x 12, float32: sinusoidal in part; not all" in said
+    assert "learned" not in said
+    assert "Searched" not in said
+    _, said = run("identify", "it.npz", "--json")
+    (partly,) = json.loads(said)[0]["sinusoidal_in_part"]
+    assert partly["name"] == "position_embedding"
 
 
 def test_the_model_files_of_a_folder_are_answered(run):

@@ -190,7 +190,14 @@ class Waves:
                 firsts.append(int(near[misfit.argmin()]))
                 break
 
-        # A vernier: the slowest pair says roughly, each faster one more closely.
+        firsts += self._vernier(frequency, start, variance)
+        return [first for first in dict.fromkeys(firsts) if abs(first) < FURTHEST]
+
+    def _vernier(self, frequency, start, variance):
+        """Yields the position that the slowest pair says roughly, if any turns.
+
+        Each faster one says it more closely.
+        """
         first, doubt = 0.0, math.inf
         for j in np.argsort(frequency):
             f = frequency[j]
@@ -208,10 +215,7 @@ class Waves:
                 doubt *= own / both
         if doubt < math.inf:
             error = 3 * math.sqrt(doubt) + 4 * self.unit * (1 + abs(first))
-            firsts.append(
-                roundest(first, lambda v: abs(v - first) <= error, [round(first)])
-            )
-        return [first for first in dict.fromkeys(firsts) if abs(first) < FURTHEST]
+            yield roundest(first, lambda v: abs(v - first) <= error, [round(first)])
 
 
 def measure(table, sine, cosine, single):

@@ -72,6 +72,7 @@ class Report:
         file: str, its path.
         kind: str, the library that wrote it.
         sinusoidal: list of `Table`s.
+        partly: list of `Tensor`s of which half of the rows are sinusoidal.
         learned: list of `Tensor`s that are tables of positions by their names.
         others: list of the other `Tensor`s that look like tables.
         rest: list of the `Tensor`s that do not.
@@ -81,6 +82,7 @@ class Report:
     file: str
     kind: str = ""
     sinusoidal: list[Table] = field(default_factory=list)
+    partly: list[files.Tensor] = field(default_factory=list)
     learned: list[files.Tensor] = field(default_factory=list)
     others: list[files.Tensor] = field(default_factory=list)
     rest: list[files.Tensor] = field(default_factory=list)
@@ -89,7 +91,7 @@ class Report:
     @property
     def tensors(self):
         """All tensors but the sinusoidal tables."""
-        return [*self.learned, *self.others, *self.rest]
+        return [*self.partly, *self.learned, *self.others, *self.rest]
 
     @property
     def of_tensor2tensor(self):
@@ -148,7 +150,16 @@ def _look_at(tensor, told, known, first_position):
         if table.tensor.dtype == tensor.dtype and np.array_equal(values, same):
             table.names.append(tensor.name)
             return
-    found = identify(values, first_position=first_position)
+    try:
+        found = identify(values, first_position=first_position)
+    except ValueError:  # not finite
+        if not _half_fits(values):
+            raise
+        told.partly.append(tensor)
+        return
+    if not found.sinusoidal and first_position is None and _half_fits(values):
+        told.partly.append(tensor)
+        return
     if not found.sinusoidal:
         by_name = POSITION.search(tensor.name.lower().replace("_", " "))
         (told.learned if by_name else told.others).append(tensor)
@@ -160,6 +171,14 @@ def _look_at(tensor, told, known, first_position):
     table = Table([tensor.name], tensor, found, names, zeros, tokens)
     known.append((table, values))
     told.sinusoidal.append(table)
+
+
+def _half_fits(values):
+    """Returns whether the first or the second half of the rows is sinusoidal."""
+    if values.ndim != 2 or len(values) < 16:
+        return False
+    halves = np.split(values, [len(values) // 2])
+    return any(np.isfinite(h).all() and identify(h).sinusoidal for h in halves)
 
 
 def _behind(zeros, found):
@@ -214,6 +233,7 @@ def as_json(told):
             }
             for table in told.sinusoidal
         ],
+        "sinusoidal_in_part": [plain(tensor) for tensor in told.partly],
         "learned_by_name": [plain(tensor) for tensor in told.learned],
         "other_tables": [plain(tensor) for tensor in told.others],
         "other_tensors": [plain(tensor) for tensor in told.rest],

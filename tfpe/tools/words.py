@@ -42,8 +42,10 @@ def print_report(told, show_all, first_position):
     click.echo(f"{told.file}: {number}{'s' if count > 1 else ''}")
     for table in told.sinusoidal:
         _print_table(table, show_all)
-    if not told.sinusoidal and not told.error:
+    if not (told.sinusoidal or told.partly or told.error):
         _print_hints(told, first_position)
+    for tensor in told.partly:
+        click.echo(f"  {_shown(tensor)}: sinusoidal in part; not all rows fit")
     for tensor in told.learned:
         click.echo(f"  {_shown(tensor)}: not sinusoidal; learned, by its name")
     others = told.others + told.rest
