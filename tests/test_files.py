@@ -15,7 +15,7 @@ import pytest
 from model_files import KINDS, OF_TENSORFLOW, PE, WEIGHTS
 from onnx import helper, numpy_helper
 
-from tfpe.tools import files
+from tfpe.tools import files, graphs
 
 ROOT = Path(__file__).parent.parent
 needs_tensorflow = pytest.mark.skipif(
@@ -61,8 +61,23 @@ def test_the_variables_of_a_saved_model_are_read(tmp_path):
     if keras.backend.backend() != "tensorflow":
         pytest.skip("of TensorFlow alone")
     path = model_files.saved_model(tmp_path)
+    assert "string" not in {t.dtype for t in files.tensors(path)[1].values()}
     (weights,) = [t for t in tables(path).values() if t.shape == WEIGHTS.shape]
     np.testing.assert_array_equal(files.read(path, weights), WEIGHTS)
+
+
+def test_integers_and_calls_of_a_graph_are_passed_over(tmp_path):
+    graph = graphs._message("Graph")()
+    for name, dtype in ("pe", 1), ("shape", 3), ("text", 7):
+        value = graph.node.add(name=name, op="Const").attr.add(key="value").value
+        value.tensor.dtype, value.tensor.content = dtype, PE.tobytes()
+        for size in PE.shape:
+            value.tensor.shape.dim.add(size=size)
+    graph.node.add(name="call", op="StatefulPartitionedCall", input=["pe"])
+    (tmp_path / "it.pb").write_bytes(graph.SerializeToString())
+    _, found = files.tensors(tmp_path / "it.pb")
+    assert [(t.name, t.use) for t in found.values()] == [("pe", "")]
+    np.testing.assert_array_equal(found["pe"].read(), PE)
 
 
 def test_onnx_subgraphs_are_searched_and_external_data_is_left_alone(tmp_path):

@@ -220,7 +220,8 @@ def _draw(entries, length, channels, output):
     length = length or LENGTHS[entries[0].axes]
     if any(entry.axes != len(length) for entry in entries):
         axes = " and ".join(f"{e.name} has {e.axes}" for e in entries)
-        way = f"give --length {entries[0].axes} times"
+        times = {1: "once", 2: "twice"}.get(entries[0].axes, "for each axis")
+        way = f"give --length {times}"
         if len({entry.axes for entry in entries}) > 1:
             way = "only those of equally many axes can be compared"
         raise ValueError(f"Of axes {axes}: {way}.")
