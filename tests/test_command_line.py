@@ -33,6 +33,10 @@ def test_plot_draws_a_convention(run, tmp_path, name):
     assert pictures(tmp_path) == [f"{name}.png"]
 
 
+def test_plot_takes_a_word_of_one_kind_of_convention(run):
+    assert run("plot", "whisper", "--channels", 8) == (0, "drawn in openai_whisper.png")
+
+
 @pytest.mark.parametrize(
     ("first", "second", "relation"),
     [
@@ -65,13 +69,15 @@ def test_plot_takes_lengths_and_a_file(run, tmp_path):
     [
         ([], "Missing argument"),
         (["paper", "paper", "paper"], "One or two conventions can be drawn, not 3"),
-        (["fairsec"], "such as 'fairseq'"),
-        (["nerf"], "must be a convention that the layer covers"),
-        (["paper", "mae_2d"], "paper has 1, mae_2d has 2"),
-        (["paper", "--length", 3, "--length", 4], "as many axes as lengths"),
+        (["fairsec"], "There is no convention 'fairsec'. Is it fairseq or "),
+        (["nerf"], "nerf is not covered by the layer. Its channels hold"),
+        (["transformers"], "'transformers' may be several, such as "),
+        (["paper", "mae_2d"], "paper has 1 and mae_2d has 2: only those of equally"),
+        (["paper", "--length", 3, "--length", 4], "paper has 1: give --length once"),
+        (["mae_2d", "dit_2d", "--length", 3], "give --length twice"),
         (["mae_2d", "--channels", 3], "must have at least 4 channels"),
         (["paper", "--channels", 0], "'--channels'"),
-        (["paper", "--output", "no/where.png"], "No such file or directory"),
+        (["paper", "--output", "no/where.png"], "no/where.png cannot be written: No "),
         (["paper", "--output", "it.word"], "is not supported"),
     ],
 )
@@ -125,7 +131,8 @@ def test_conventions_takes_projects_files_functions_and_classes(run, word, expec
 def test_conventions_knows_what_comes_close(run):
     code, said = run("conventions", "whispr")
     assert code == 2
-    assert "'openai_whisper' or 'transformers_whisper'" in said
+    assert "Is it openai_whisper or transformers_whisper?" in said
+    assert "Received" not in said
 
 
 @pytest.mark.parametrize("command", [[], ["identify"], ["plot"], ["conventions"]])

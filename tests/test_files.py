@@ -15,7 +15,7 @@ import pytest
 from model_files import KINDS, OF_TENSORFLOW, PE, WEIGHTS
 from onnx import helper, numpy_helper
 
-from tfpe.tools import files
+from tfpe.tools import files, graphs
 
 ROOT = Path(__file__).parent.parent
 needs_tensorflow = pytest.mark.skipif(
@@ -61,8 +61,23 @@ def test_the_variables_of_a_saved_model_are_read(tmp_path):
     if keras.backend.backend() != "tensorflow":
         pytest.skip("of TensorFlow alone")
     path = model_files.saved_model(tmp_path)
+    assert "string" not in {t.dtype for t in files.tensors(path)[1].values()}
     (weights,) = [t for t in tables(path).values() if t.shape == WEIGHTS.shape]
     np.testing.assert_array_equal(files.read(path, weights), WEIGHTS)
+
+
+def test_integers_and_calls_of_a_graph_are_passed_over(tmp_path):
+    graph = graphs._message("Graph")()
+    for name, dtype in ("pe", 1), ("shape", 3), ("text", 7):
+        value = graph.node.add(name=name, op="Const").attr.add(key="value").value
+        value.tensor.dtype, value.tensor.content = dtype, PE.tobytes()
+        for size in PE.shape:
+            value.tensor.shape.dim.add(size=size)
+    graph.node.add(name="call", op="StatefulPartitionedCall", input=["pe"])
+    (tmp_path / "it.pb").write_bytes(graph.SerializeToString())
+    _, found = files.tensors(tmp_path / "it.pb")
+    assert [(t.name, t.use) for t in found.values()] == [("pe", "")]
+    np.testing.assert_array_equal(found["pe"].read(), PE)
 
 
 def test_onnx_subgraphs_are_searched_and_external_data_is_left_alone(tmp_path):
@@ -200,16 +215,24 @@ def test_a_header_that_lies_is_one_line(tmp_path, shape):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("it.npy", "is neither a file nor a TensorFlow checkpoint"),
-        ("", "is a folder, but no SavedModel and no TensorFlow checkpoint"),
-        ("it.txt", "is of a kind that is not read. Those that are: NumPy"),
+        ("it.npy", "does not exist"),
+        ("", "is a folder without a SavedModel, a TensorFlow checkpoint or"),
+        ("it.txt", "is not in a supported format: NumPy"),
         ("it.gguf", "save the table with `numpy.save`"),
         ("it.zip", "is a zip archive, but holds no arrays"),
+        ("cut.pt", "it is cut short or damaged"),
+        ("empty.pt", "is empty"),
+        ("text.pt", "is not a PyTorch file"),
+        ("it.data-00000-of-00001", "checkpoint. Name all of it: "),
     ],
 )
 def test_what_is_not_read_is_told_the_way_out(tmp_path, name, message):
     (tmp_path / "it.txt").write_text("nothing")
     (tmp_path / "it.gguf").write_text("nothing")
+    (tmp_path / "cut.pt").write_bytes(b"PK\x03\x04 and no more")
+    (tmp_path / "empty.pt").touch()
+    (tmp_path / "text.pt").write_text("nothing")
+    (tmp_path / "it.data-00000-of-00001").write_bytes(b"numbers")
     # The shortest zip archive, which holds nothing.
     (tmp_path / "it.zip").write_bytes(b"PK\x05\x06" + bytes(18))
     with pytest.raises(files.UnreadableError) as error:

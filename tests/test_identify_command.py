@@ -7,7 +7,10 @@ import model_files
 import numpy as np
 import oracle
 import pytest
+import safetensors.numpy
 from model_files import learned, table
+
+import tfpe
 
 ROOT = Path(__file__).parent.parent
 LAYER = "layer SinusoidalPositionalEncoding(layout='concatenated', spectrum='vaswani')"
@@ -35,7 +38,7 @@ def test_sinusoidal_tables_come_first_then_learned_ones_and_the_rest_is_counted(
     assert code == 0
     order = [
         "it.npz: 1 sinusoidal table pe, 40 x 1 x 12, float32",
-        "layer SinusoidalPositionalEncoding() names paper,",
+        "layer SinusoidalPositionalEncoding() names pytorch_example,",
         "position_embedding, 64 x 12, float32: not sinusoidal; learned, by its name",
         "2 other tensors (--all lists them)",
     ]
@@ -51,16 +54,18 @@ def test_sinusoidal_tables_come_first_then_learned_ones_and_the_rest_is_counted(
 def test_equal_tables_are_one_answer(run):
     np.savez("it.npz", encoder=table(), decoder=table(), other=table(41))
     _, said = run("identify", "it.npz")
-    assert "it.npz: 2 sinusoidal tables encoder, 40 x 12, float32 same decoder" in said
+    assert (
+        "it.npz: 2 sinusoidal tables encoder, 40 x 12, float32 also in decoder" in said
+    )
 
 
 @pytest.mark.parametrize(
     ("save", "first"),
     [
-        (model_files.pytorch, "x_transformers, transformers_ctrl, sockeye"),
-        (model_files.safetensors_file, "x_transformers, transformers_ctrl, sockeye"),
+        (model_files.pytorch, "transformers_marian, x_transformers, transformers_ctrl"),
+        (model_files.safetensors_file, "transformers_marian, x_transformers"),
         (model_files.hdf5, "tensorflow_tutorial, ctrl, tensorflow_tutorial_2019"),
-        (model_files.npy, "tensorflow_tutorial, trax_sincos, x_transformers"),
+        (model_files.npy, "transformers_marian, tensorflow_tutorial, trax_sincos"),
     ],
 )
 def test_names_of_the_file_s_own_framework_come_first(run, tmp_path, save, first):
@@ -90,9 +95,9 @@ def test_json_says_the_same_to_programs(run):
     pe = first["sinusoidal"][0]
     assert (pe["settings"], pe["step"]) == ({"layout": "concatenated"}, 1)
     assert (pe["shape"], pe["dtype"]) == ([40, 12], "float32")
-    assert pe["conventions"][0] == "tensor2tensor"
+    assert pe["conventions"][0] == "openai_whisper"
     assert [t["name"] for t in first["other_tensors"]] == ["w"]
-    assert "none.npy is neither a file" in second["error"]
+    assert "none.npy does not exist" in second["error"]
 
 
 def test_identify_takes_the_tensor_that_is_named(run):
@@ -110,7 +115,7 @@ def test_identify_says_which_other_settings_fit(run):
     np.save("it.npy", table(channels=4))
     _, said = run("identify", "it.npy")
     assert "layer SinusoidalPositionalEncoding()" in said
-    assert "or SinusoidalPositionalEncoding(spectrum='geometric', max_time" in said
+    assert "also as SinusoidalPositionalEncoding(spectrum='geometric', max_time" in said
 
 
 def test_rows_that_are_counted_down_are_said_to_be(run):
@@ -119,7 +124,7 @@ def test_rows_that_are_counted_down_are_said_to_be(run):
     assert code == 0
     assert "layer SinusoidalPositionalEncoding(first_position=39)" in said
     assert "rows counted down: call it with positions=-np.arange(40)" in said
-    assert "names espnet_relative, paper" in said
+    assert "names espnet_relative, pytorch_example" in said
 
 
 def test_identify_says_if_only_the_first_position_is_wrong(run):
@@ -127,7 +132,7 @@ def test_identify_says_if_only_the_first_position_is_wrong(run):
     assert run("identify", "it.npy", "--first-position", 0)[0] == 0
     code, said = run("identify", "it.npy", "--first-position", 1)
     assert code == 1
-    assert "Not with --first-position 1; perhaps without it" in said
+    assert "No table has row 0 at position 1. One may fit without" in said
 
 
 @pytest.mark.parametrize("position", ["nan", "1e154"])
@@ -144,8 +149,82 @@ def test_identify_says_what_a_row_of_zeros_may_be(run):
     np.save("it.npy", buffer)
     code, said = run("identify", "it.npy")
     assert code == 0
-    assert "zeros row 1, left out" in said
-    assert "first_position=2" in said
+    assert "zeros row 1 is zeros; ignored" in said
+    assert (
+        "if row 0 is the first token; if row 2 is, as in fairseq: "
+        "SinusoidalPositionalEncoding(layout='concatenated', first_position=2)"
+    ) in said
+    assert "names fairseq, " in said
+    assert "openai_whisper" in said
+    _, said = run("identify", "it.npy", "--json")
+    (found,) = json.loads(said)[0]["sinusoidal"]
+    assert found["rows_of_zeros"] == [1]
+    assert found["settings"] == {"layout": "concatenated"}
+    assert found["settings_behind_zeros"] == {
+        "layout": "concatenated",
+        "first_position": 2,
+    }
+    assert {"fairseq", "tensor2tensor"} <= set(found["conventions"])
+
+
+def test_rows_of_zeros_far_from_the_start_are_no_padding(run):
+    buffer = table(layout="concatenated")
+    buffer[[2, 30, 31]] = 0
+    np.save("it.npy", buffer)
+    _, said = run("identify", "it.npy")
+    assert "zeros rows 2, 30 and 31 are zeros; ignored" in said
+    assert "fairseq" not in said
+
+
+def test_the_best_known_of_many_names_come_first_and_the_rest_is_counted(run):
+    np.savez("it.npz", pe=table())
+    _, said = run("identify", "it.npz")
+    assert "names pytorch_example, annotated_transformer, keras_hub, paper, " in said
+    assert " that compute the same differs by " in said
+    _, said = run("identify", "it.npz", "--all")
+    _, names = said.split("names ")
+    assert "that compute the same" not in names
+    found = tfpe.identify(table()).names
+    assert sorted(names.partition(" differs")[0].split(", ")) == sorted(found)
+
+
+def test_a_table_that_cannot_be_read_is_not_said_to_be_none(run):
+    np.savez("it.npz", pe=table(400), bias=np.zeros(3))
+    content = bytearray(Path("it.npz").read_bytes())
+    content[9000] ^= 255
+    Path("it.npz").write_bytes(content)
+    code, said = run("identify", "it.npz")
+    assert code == 2
+    assert "Error: it.npz cannot be read: pe: it is cut short or damaged" in said
+    assert "it.npz: no sinusoidal table in what could be read" in said
+    assert "Searched" not in said
+
+
+@pytest.mark.parametrize("value", [5.0, np.nan])
+def test_a_table_with_one_bad_value_is_said_to_be_one_in_part(run, value):
+    bad = table(60)
+    bad[50, 3] = value
+    np.savez("it.npz", position_embedding=bad, kernel=learned())
+    code, said = run("identify", "it.npz")
+    assert code == 1
+    assert "position_embedding, 60 x 12, float32: sinusoidal in part; not all" in said
+    assert "learned" not in said
+    assert "Searched" not in said
+    _, said = run("identify", "it.npz", "--json")
+    (partly,) = json.loads(said)[0]["sinusoidal_in_part"]
+    assert partly["name"] == "position_embedding"
+
+
+def test_the_model_files_of_a_folder_are_answered(run):
+    Path("model").mkdir()
+    Path("model", "config.json").write_text("{}")
+    for part in "12":
+        path = f"model/model-{part}.safetensors"
+        safetensors.numpy.save_file({f"pe{part}": table()}, path)
+    code, said = run("identify", "model")
+    assert code == 0
+    assert "model-1.safetensors: 1 sinusoidal table pe1" in said
+    assert "model-2.safetensors: 1 sinusoidal table pe2" in said
 
 
 def test_identify_knows_a_flattened_grid_with_a_class_token(run):
@@ -156,7 +235,7 @@ def test_identify_knows_a_flattened_grid_with_a_class_token(run):
     assert code == 0
     assert "spectrum='vaswani', axis=(-3, -2))" in said
     assert "transformers_vit_mae" in said
-    assert "zeros row 0, left out" in said
+    assert "grid 8 x 9 positions, behind the row of zeros of a class token" in said
 
 
 @pytest.mark.parametrize(

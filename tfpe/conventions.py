@@ -124,9 +124,10 @@ def convention(name: str) -> Convention:
             f" Received: name={name!r}"
         )
     names = [entry.name for entry in found if isinstance(entry, Convention)]
+    names = names[:4] or close_names(name)
     raise ValueError(
         "`name` must be one of `tfpe.CONVENTIONS`, such as "
-        f"{' or '.join(map(repr, names[:4] or _close(name)))}. Received: name={name!r}"
+        f"{' or '.join(map(repr, names))}. Received: name={name!r}"
     )
 
 
@@ -177,7 +178,7 @@ def _plain(word):
     return re.sub(r"[\s_-]", "", word).lower()
 
 
-def _close(name):
+def close_names(name):
     """Returns the names that somebody may have meant."""
     word = name.lower() if isinstance(name, str) else ""
     word = word.replace("-", "_").replace(" ", "_")

@@ -15,7 +15,8 @@ import numpy as np
 from tfpe._arguments import as_first_position
 from tfpe._settings import Settings
 from tfpe.conventions import CONVENTIONS
-from tfpe.identification._hypotheses import hypotheses, names_counted_down
+from tfpe.identification._hypotheses import hypotheses
+from tfpe.identification._names import names_counted_down
 from tfpe.identification._waves import LARGEST_NOISE, MUCH
 from tfpe.table import signal_rows
 
@@ -43,6 +44,8 @@ class Identification:
         step: int, 1, or -1 if the rows are counted down: row `r` is that of
             `first_position + step * r`, so the layer with `settings` adds the table
             with `positions=step * np.arange(length)`.
+        lengths: tuple of ints, the rows along each axis; those of a flattened
+            grid do not count the rows of zeros in front of it.
     """
 
     sinusoidal: bool
@@ -51,6 +54,7 @@ class Identification:
     names: tuple[str, ...]
     candidates: tuple[dict, ...]
     step: int = 1
+    lengths: tuple[int, ...] = ()
 
 
 def identify(table: Any, *, first_position: float | None = None) -> Identification:
@@ -108,7 +112,10 @@ def identify(table: Any, *, first_position: float | None = None) -> Identificati
     if step == -1:
         candidates = tuple(_counted_down(c, len(table)) for c in candidates)
         names = names_counted_down(candidates[0])
-    return Identification(True, candidates[0], residual, names, candidates, step)
+    lengths = rows.shape[:-1]
+    return Identification(
+        True, candidates[0], residual, names, candidates, step, lengths
+    )
 
 
 def _read(table, first_position):

@@ -5,12 +5,12 @@ An order of the channels, a sign, a first position and a spectrum make a hypothe
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from tfpe._settings import Settings
-from tfpe.conventions import CONVENTIONS
+from tfpe.identification._names import ENDS, NAMED
 from tfpe.identification._orders import entries_of, orders
 from tfpe.identification._waves import (
     LITTLE,
@@ -31,26 +31,8 @@ DEFAULT = {**vars(Settings()), "axis": -2}
 FEW = 3
 # Beyond these a timescale is an accident.
 SHORTEST, LONGEST = 1e-5, 1e15
-
-NAMED, COUNTED_DOWN = {}, {}
-for _entry in CONVENTIONS.values():
-    _key = Settings(**_entry.settings), _entry.axis
-    NAMED.setdefault(_key, [])
-    (NAMED if _entry.step == 1 else COUNTED_DOWN).setdefault(_key, []).append(
-        _entry.name
-    )
-# The shortest and longest timescales that somebody has chosen.
-ENDS = list(dict.fromkeys((s.min_timescale, s.max_timescale) for s, _ in NAMED))
-
-
-def names_counted_down(settings):
-    """Returns the conventions of settings wherever their rows start.
-
-    Those whose own code counts down come first.
-    """
-    plain = {k: v for k, v in settings.items() if k not in ("first_position", "axis")}
-    key = replace(Settings(**plain), amplitude=1.0), settings.get("axis", -2)
-    return (*COUNTED_DOWN.get(key, ()), *NAMED.get(key, ()))
+# Below it two equations are one, up to rounding.
+SINGULAR = 2 * np.finfo(float).eps
 
 
 @dataclass(frozen=True)
@@ -160,6 +142,7 @@ class Trial:
         if not self.waves.turn():
             return
         line = None
+        # Not the order of `SPECTRA`: of those that tie, the first is the answer.
         for spectrum in "vaswani", "geometric", "tensor2tensor":
             spaced = {ends: self._spaced(spectrum, *ends) for ends in ENDS}
             agreeing = [e for e in ENDS if self.misfit(spaced[e]) <= self.limit]
@@ -273,15 +256,20 @@ class Trial:
     def _unfolded(self, slow_to_fast):
         """Adds the turns a row that a line from the slow pairs wants."""
         frequency, index = self.frequency.copy(), self.index
-        sums = np.zeros((2, 3))
+        # The weighted sums of 1, x, x * x, y and x * y, in plain numbers for speed.
+        n = sx = sxx = sy = sxy = 0.0
         for k in slow_to_fast:
-            if np.linalg.matrix_rank(sums[:, :2]) == 2:
-                a, b = np.linalg.solve(sums[:, :2], sums[:, 2])
-                more = math.exp(min(-a - b * index[k], 30)) - frequency[k]
-                frequency[k] += TURN * max(round(more / TURN), 0)
-            if frequency[k] > 4 * self.error[k]:
-                row = np.array([1, index[k], -math.log(frequency[k])])
-                sums += (frequency[k] / self.error[k]) ** 2 * np.outer(row[:2], row)
+            x, f, error = map(float, (index[k], frequency[k], self.error[k]))
+            determinant = n * sxx - sx**2
+            if determinant > SINGULAR * (n + sxx) ** 2:
+                start = (sxx * sy - sx * sxy) / determinant
+                slope = (n * sxy - sx * sy) / determinant
+                more = math.exp(min(start + slope * x, 30)) - f
+                frequency[k] = f = f + TURN * max(round(more / TURN), 0)
+            if f > 4 * error:
+                weight, y = (f / error) ** 2, math.log(f)
+                n, sx, sxx = n + weight, sx + weight * x, sxx + weight * x * x
+                sy, sxy = sy + weight * y, sxy + weight * x * y
         return frequency
 
     def _newton(self, line, free):

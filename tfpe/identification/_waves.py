@@ -169,23 +169,35 @@ class Waves:
         frequency = self.frequency % TURN
         start = self.phase - self.frequency * self.centre
 
-        def variance(first):
-            return (
-                self._variance(self.centre + first)
-                + (self.rounding(frequency) * first) ** 2
-            )
+        rounding, allowed = self.rounding(frequency), limit(len(frequency))
+
+        def variance(first, j):
+            rows = (self.centre[j] + first) ** 2 * self.frequency_variance[j]
+            return self.phase_variance[j] + rows + (rounding[j] * first) ** 2
+
+        def misfits(near, j):
+            # The measure, with the best frequency of each pair.
+            off = wrapped(start[j] - frequency[j] * near[:, None])
+            return np.sum(off**2 / variance(near[:, None], j), axis=1)
 
         firsts = []
         for near in NEAR[:129], NEAR:
-            # The measure, with the best frequency of each pair.
-            off = wrapped(start - frequency * near[:, None])
-            misfit = np.sum(off**2 / variance(near[:, None]), axis=1)
-            firsts += near[misfit <= limit(len(frequency))][:3].tolist()
+            # Most of them miss more than is allowed with a few pairs already.
+            near = near[misfits(near, slice(4)) <= allowed]
+            misfit = misfits(near, slice(None))
+            firsts += near[misfit <= allowed][:3].tolist()
             if firsts:
                 firsts.append(int(near[misfit.argmin()]))
                 break
 
-        # A vernier: the slowest pair says roughly, each faster one more closely.
+        firsts += self._vernier(frequency, start, variance)
+        return [first for first in dict.fromkeys(firsts) if abs(first) < FURTHEST]
+
+    def _vernier(self, frequency, start, variance):
+        """Yields the position that the slowest pair says roughly, if any turns.
+
+        Each faster one says it more closely.
+        """
         first, doubt = 0.0, math.inf
         for j in np.argsort(frequency):
             f = frequency[j]
@@ -194,19 +206,16 @@ class Waves:
             off = wrapped(start[j] - f * first)
             if doubt == math.inf:
                 first = off / f
-                doubt = variance(first)[j] / f**2
+                doubt = variance(first, j) / f**2
                 continue
-            own = variance(first)[j]
+            own = variance(first, j)
             both = f**2 * doubt + own
             if f**2 * doubt < 1 and off**2 < 25 * both:
                 first += f * doubt / both * off
                 doubt *= own / both
         if doubt < math.inf:
             error = 3 * math.sqrt(doubt) + 4 * self.unit * (1 + abs(first))
-            firsts.append(
-                roundest(first, lambda v: abs(v - first) <= error, [round(first)])
-            )
-        return [first for first in dict.fromkeys(firsts) if abs(first) < FURTHEST]
+            yield roundest(first, lambda v: abs(v - first) <= error, [round(first)])
 
 
 def measure(table, sine, cosine, single):

@@ -5,6 +5,7 @@ Nothing here imports Keras or a backend, so that an answer takes no seconds.
 
 import importlib
 import importlib.util
+import itertools
 import json as json_module
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ try:
 except ImportError:
     sys.exit("The command line needs more packages: pip install 'tfpe[cli]'")
 
-from tfpe.conventions import CONVENTIONS, OUTSIDE, convention, lookup
+from tfpe.conventions import CONVENTIONS, OUTSIDE, close_names, lookup
 from tfpe.tools.refused import RefusedError
 from tfpe.tools.words import MARGIN, call, print_report, wrap
 
@@ -78,24 +79,31 @@ def main():
     )
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--all", "show_all", is_flag=True, help="List the other tensors, too.")
+@click.option(
+    "--all", "show_all", is_flag=True, help="List the other tensors and all names."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 @click.option("--name", help="Look at this tensor only.")
-@click.option("--first-position", type=float, help="Position of row 0, if known.")
+@click.option(
+    "--first-position",
+    type=float,
+    help="Position of row 0, if known; not of the first token.",
+)
 def identify(files, show_all, as_json, name, first_position):
     """Tell what each model FILE adds, and the layer that adds the same.
 
-    FILE is of NumPy, safetensors, PyTorch, TorchScript, ONNX, TensorFlow
-    (SavedModel, frozen graph, checkpoint), Keras or CTranslate2. Nothing is
-    unpickled and no code of the file is run.
+    FILE may be of NumPy, safetensors, PyTorch, TorchScript, ONNX, TensorFlow
+    (SavedModel, frozen graph, checkpoint), Keras or CTranslate2, or a folder with
+    such files. Nothing is unpickled and no code of the file is run.
 
     The exit code is 0 if any table is sinusoidal, 1 if none is, and 2 if a file
     could not be read; the other files are answered all the same.
     """
     from tfpe.tools import report
+    from tfpe.tools.files import model_files
 
     reports = []
-    for file in files:
+    for file in itertools.chain.from_iterable(map(model_files, files)):
         try:
             told = report.report(file, first_position, name, _progress)
         except ValueError as error:
@@ -144,7 +152,8 @@ def _name_of(tensor):
     "--length",
     type=click.IntRange(min=1),
     multiple=True,
-    help="Positions, once for each axis.  [default: 64; 12 16; 4 6 8]",
+    help="Positions along an axis; repeat it for each axis.  [default: 64; of two "
+    "axes 12 and 16; of three 4, 6 and 8]",
 )
 @click.option("--channels", type=click.IntRange(min=2), default=64, show_default=True)
 @click.option(
@@ -163,14 +172,45 @@ def plot(names, length, channels, output):
         raise click.UsageError(
             f"One or two conventions can be drawn, not {len(names)}."
         )
-    output = output or "-".join(names)
+    entries = [_drawable(name) for name in names]
+    output = output or "-".join(entry.name for entry in entries)
     if not Path(output).suffix:
         output += ".png"
     try:
-        _draw([convention(name) for name in names], length, channels, output)
-    except (ImportError, OSError, ValueError) as error:
+        _draw(entries, length, channels, output)
+    except OSError as error:
+        raise RefusedError(
+            f"{output} cannot be written: {error.strerror or error}"
+        ) from error
+    except (ImportError, ValueError) as error:
         raise RefusedError(str(error)) from error
     click.echo(f"drawn in {output}")
+
+
+def _drawable(word):
+    """Returns the convention of a word, if there is but one kind of it."""
+    found = _lookup(word)
+    inside = [entry for entry in found if entry.name in CONVENTIONS]
+    if not inside:
+        raise RefusedError(
+            f"{found[0].name} is not covered by the layer. {found[0].reason}"
+        )
+    if any(
+        (e.settings, e.axis) != (inside[0].settings, inside[0].axis) for e in inside
+    ):
+        names = ", ".join(entry.name for entry in inside[:5])
+        raise RefusedError(f"{word!r} may be several, such as {names}: name one.")
+    return inside[0]
+
+
+def _lookup(word):
+    try:
+        return lookup(word)
+    except ValueError as error:
+        raise RefusedError(
+            f"There is no convention {word!r}. Is it {' or '.join(close_names(word))}? "
+            "`tfpe conventions` lists all."
+        ) from error
 
 
 def _draw(entries, length, channels, output):
@@ -179,10 +219,12 @@ def _draw(entries, length, channels, output):
 
     length = length or LENGTHS[entries[0].axes]
     if any(entry.axes != len(length) for entry in entries):
-        axes = ", ".join(f"{entry.name} has {entry.axes}" for entry in entries)
-        raise ValueError(
-            f"All must have as many axes as lengths, {len(length)}: {axes}."
-        )
+        axes = " and ".join(f"{e.name} has {e.axes}" for e in entries)
+        times = {1: "once", 2: "twice"}.get(entries[0].axes, "for each axis")
+        way = f"give --length {times}"
+        if len({entry.axes for entry in entries}) > 1:
+            way = "only those of equally many axes can be compared"
+        raise ValueError(f"Of axes {axes}: {way}.")
     names = [entry.name for entry in entries]
     settings = [{"axis": e.axis, **e.settings} for e in entries]
     if len(entries) == 1:
@@ -208,10 +250,7 @@ def conventions(name):
     if name is None:
         _list_conventions()
         return
-    try:
-        found = lookup(name)
-    except ValueError as error:
-        raise RefusedError(str(error)) from error
+    found = _lookup(name)
     for entry in found if len(found) <= 3 else []:
         _print_convention(entry, heading=entry.name != name)
     if len(found) > 3:

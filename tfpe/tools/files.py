@@ -4,6 +4,7 @@ This module tells the kinds of files apart; `readers`, `pytorch` and `graphs` re
 them.
 """
 
+import re
 import zipfile
 from pathlib import Path
 
@@ -15,6 +16,8 @@ KINDS = (
     "TensorFlow (SavedModel folders, .pb graphs, checkpoints), Keras (.keras, .h5) and "
     "CTranslate2 (model.bin)"
 )
+# A part of a TensorFlow checkpoint.
+SHARD = re.compile(r"\.data-\d+-of-\d+$")
 # What a zip archive of each kind holds.
 ARCHIVES = (
     (".npy", "NumPy", readers.npz),
@@ -35,6 +38,20 @@ SUFFIXES = {
     ".ckpt": ("PyTorch", pytorch.old_file),
     ".bin": ("CTranslate2", readers.ctranslate2),
 }
+# The files of a model in a folder, those looked for first in front.
+IN_FOLDERS = ("*.safetensors", "*model*.bin", "*.onnx", "*.keras", "*.h5", "*.pt")
+
+
+def model_files(path):
+    """Returns the model files in a folder of no kind of its own, or the path itself."""
+    folder = Path(path)
+    if folder.is_dir() and not any(
+        (folder / name).is_file() for name in ("saved_model.pb", "checkpoint")
+    ):
+        for pattern in IN_FOLDERS:
+            if found := sorted(map(str, folder.glob(pattern))):
+                return found
+    return [path]
 
 
 def tensors(path):
@@ -82,6 +99,8 @@ def read(path, tensor):
 
 def _reason(error):
     words = " ".join(str(error).split())
+    if isinstance(error, zipfile.BadZipFile):
+        words = "it is cut short or damaged"
     if "pickle" in words.lower() or "Python objects" in words:
         words = "it is of another kind, or holds pickles, which are never read"
     return (words or type(error).__name__)[:200]
@@ -98,15 +117,24 @@ def _kind(path):
     if not path.is_file():
         if path.is_dir():
             raise UnreadableError(
-                f"{path} is a folder, but no SavedModel and no TensorFlow checkpoint. "
-                "Name a file in it."
+                f"{path} is a folder without a SavedModel, a TensorFlow checkpoint or "
+                "a model file. Name a file."
             )
-        raise UnreadableError(f"{path} is neither a file nor a TensorFlow checkpoint.")
+        raise UnreadableError(f"{path} does not exist.")
+    if SHARD.search(path.name):
+        prefix = SHARD.sub("", str(path))
+        saved = path.parent.parent
+        name = saved if (saved / "saved_model.pb").is_file() else prefix
+        raise UnreadableError(
+            f"{path} is a part of a TensorFlow checkpoint. Name all of it: {name}"
+        )
     try:
         with path.open("rb") as file:
             head = file.read(8)
     except OSError as error:
         raise UnreadableError(f"{path} cannot be read: {error.strerror}") from error
+    if not head:
+        raise UnreadableError(f"{path} is empty.")
     if head.startswith(b"\x93NUMPY"):
         return "NumPy", readers.npy
     if head == b"\x89HDF\r\n\x1a\n":
@@ -118,7 +146,7 @@ def _kind(path):
     if path.suffix in SUFFIXES:
         return SUFFIXES[path.suffix]
     raise UnreadableError(
-        f"{path} is of a kind that is not read. Those that are: {KINDS}. Of any other, "
+        f"{path} is not in a supported format: {KINDS}. Of any other, "
         "save the table with `numpy.save`."
     )
 

@@ -132,18 +132,21 @@ def _constants(graph):
             for name in node.input:
                 # `name:output:0`, or `^name` of what has to run before.
                 source = name.lstrip("^").partition(":")[0]
-                uses.setdefault(source, f"{node.op} {node.name}")
+                if not node.op.endswith("PartitionedCall"):  # which tells nothing
+                    uses.setdefault(source, f"{node.op} {node.name}")
         for node in nodes:
             for attribute in node.attr:
                 tensor = attribute.value.tensor
-                if node.op == "Const" and attribute.key == "value":
+                # Strings, shapes and other integers are no tables.
+                known = tensor.dtype in DTYPES and tensor.shape.dim
+                if node.op == "Const" and attribute.key == "value" and known:
                     use = uses.get(node.name, "")
                     yield _constant(scope + node.name, tensor, use)
 
 
 def _constant(name, tensor, use):
     shape = tuple(dim.size for dim in tensor.shape.dim)
-    dtype = DTYPES.get(tensor.dtype, f"type {tensor.dtype}")
+    dtype = DTYPES[tensor.dtype]
 
     def read():
         if tensor.content:

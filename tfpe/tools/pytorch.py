@@ -22,6 +22,9 @@ TORCH = {
 
 def old_file(path):
     """Reads what PyTorch saved before 1.6, by PyTorch's own safe loader."""
+    with path.open("rb") as file:
+        if file.read(1) != b"\x80":  # with which pickles begin
+            raise UnreadableError(f"{path} is not a PyTorch file.")
     try:
         import torch
     except ImportError as error:
@@ -33,8 +36,8 @@ def old_file(path):
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         raise UnreadableError(
-            f"{path} is no PyTorch archive, or holds more than tensors. Such pickles "
-            "are never read: save the table with `numpy.save` or safetensors."
+            f"{path} is damaged, or a pickle of more than tensors. Such pickles are "
+            "never read: save the table with `numpy.save` or safetensors."
         ) from error
     for name, tensor in _leaves(state, torch.Tensor):
         if tensor.is_floating_point():

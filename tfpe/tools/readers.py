@@ -164,4 +164,5 @@ def checkpoint(path):
             array = reader.get_tensor(name)
             return array.astype("float32") if array.dtype.kind == "V" else array
 
-        yield Tensor(name, tuple(shape), dtypes[name].name, read)
+        if dtypes[name].name != "string":  # the graph of objects
+            yield Tensor(name, tuple(shape), dtypes[name].name, read)

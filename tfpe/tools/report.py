@@ -8,12 +8,15 @@ import numpy as np
 from tfpe._arguments import as_first_position
 from tfpe.conventions import CONVENTIONS
 from tfpe.identification import Identification, identify
+from tfpe.identification._names import names_from
 from tfpe.tools import files
 
 # A word of the name of a table of positions.
 POSITION = re.compile(r"(^|[^a-z])(pos|pe|wpe|position|positional|positions)([^a-z]|$)")
 # Tables of more numbers are looked at only if their first rows are sinusoidal.
 LARGE, FIRST_ROWS = 2**24, 256
+# Zeros in so many rows at the start may be padding; tokens start behind them.
+PADDING = 8
 # The frameworks whose conventions come first for a kind of file.
 FRAMEWORKS = {
     "CTranslate2": ["CTranslate2", "PyTorch"],
@@ -23,6 +26,19 @@ FRAMEWORKS = {
     "TensorFlow": ["TensorFlow", "Keras"],
     "safetensors": ["PyTorch"],
 }
+# Those that most models have, among those that compute the same.
+WELL_KNOWN = (
+    "pytorch_example",
+    "annotated_transformer",
+    "fairseq",
+    "openai_whisper",
+    "transformers_whisper",
+    "transformers_marian",
+    "tensor2tensor",
+    "tensorflow_tutorial",
+    "keras_hub",
+    "paper",
+)
 TENSOR2TENSOR = re.compile(r"(^|/)(symbol_modality_\d+_|body/\w*(en|de)coder/layer_)")
 
 
@@ -34,8 +50,10 @@ class Table:
         names: the names of the tensors.
         tensor: the first of them.
         found: what `identify` says.
-        conventions: its names, those of the file's own framework first.
-        rows_of_zeros: the first rows that are zero.
+        conventions: its names, the likeliest first.
+        rows_of_zeros: the rows that are zero.
+        tokens: the settings whose signal starts at the first row behind zeros,
+            which may be padding, or `None`.
     """
 
     names: list[str]
@@ -43,6 +61,7 @@ class Table:
     found: Identification
     conventions: list[str]
     rows_of_zeros: list[int]
+    tokens: dict | None
 
 
 @dataclass
@@ -53,6 +72,7 @@ class Report:
         file: str, its path.
         kind: str, the library that wrote it.
         sinusoidal: list of `Table`s.
+        partly: list of `Tensor`s of which half of the rows are sinusoidal.
         learned: list of `Tensor`s that are tables of positions by their names.
         others: list of the other `Tensor`s that look like tables.
         rest: list of the `Tensor`s that do not.
@@ -62,6 +82,7 @@ class Report:
     file: str
     kind: str = ""
     sinusoidal: list[Table] = field(default_factory=list)
+    partly: list[files.Tensor] = field(default_factory=list)
     learned: list[files.Tensor] = field(default_factory=list)
     others: list[files.Tensor] = field(default_factory=list)
     rest: list[files.Tensor] = field(default_factory=list)
@@ -70,7 +91,7 @@ class Report:
     @property
     def tensors(self):
         """All tensors but the sinusoidal tables."""
-        return [*self.learned, *self.others, *self.rest]
+        return [*self.partly, *self.learned, *self.others, *self.rest]
 
     @property
     def of_tensor2tensor(self):
@@ -129,24 +150,55 @@ def _look_at(tensor, told, known, first_position):
         if table.tensor.dtype == tensor.dtype and np.array_equal(values, same):
             table.names.append(tensor.name)
             return
-    found = identify(values, first_position=first_position)
+    try:
+        found = identify(values, first_position=first_position)
+    except ValueError:  # not finite
+        if not _half_fits(values):
+            raise
+        told.partly.append(tensor)
+        return
+    if not found.sinusoidal and first_position is None and _half_fits(values):
+        told.partly.append(tensor)
+        return
     if not found.sinusoidal:
         by_name = POSITION.search(tensor.name.lower().replace("_", " "))
         (told.learned if by_name else told.others).append(tensor)
         return
     zeros = np.flatnonzero(~values.any(axis=-1)).tolist() if values.ndim == 2 else []
-    names = _ranked(found.names, told.kind)
-    table = Table([tensor.name], tensor, found, names, zeros)
+    tokens, names = _behind(zeros, found)
+    others = [name for name in found.names if name not in names]
+    names += _ranked(others, told.kind, found.step)
+    table = Table([tensor.name], tensor, found, names, zeros, tokens)
     known.append((table, values))
     told.sinusoidal.append(table)
 
 
-def _ranked(names, kind):
+def _half_fits(values):
+    """Returns whether the first or the second half of the rows is sinusoidal."""
+    if values.ndim != 2 or len(values) < 16:
+        return False
+    halves = np.split(values, [len(values) // 2])
+    return any(np.isfinite(h).all() and identify(h).sinusoidal for h in halves)
+
+
+def _behind(zeros, found):
+    """Returns settings that start behind rows of zeros, and their conventions."""
+    if not zeros or zeros[-1] >= PADDING or "axis" in found.settings or found.step != 1:
+        return None, []
+    first = found.settings.get("first_position", 0) + zeros[-1] + 1
+    return {**found.settings, "first_position": first}, [
+        name for candidate in found.candidates for name in names_from(candidate, first)
+    ]
+
+
+def _ranked(names, kind, step):
     first = FRAMEWORKS.get(kind, [])
 
     def rank(name):
-        framework = CONVENTIONS[name].framework
-        return first.index(framework) if framework in first else len(first)
+        entry = CONVENTIONS[name]
+        own = first.index(entry.framework) if entry.framework in first else len(first)
+        known = WELL_KNOWN.index(name) if name in WELL_KNOWN else len(WELL_KNOWN)
+        return entry.step != step, own, known
 
     return sorted(names, key=rank)
 
@@ -175,10 +227,13 @@ def as_json(told):
                 "residual": table.found.residual,
                 "conventions": table.conventions,
                 "candidates": list(table.found.candidates),
+                "lengths": list(table.found.lengths),
                 "rows_of_zeros": table.rows_of_zeros,
+                "settings_behind_zeros": table.tokens,
             }
             for table in told.sinusoidal
         ],
+        "sinusoidal_in_part": [plain(tensor) for tensor in told.partly],
         "learned_by_name": [plain(tensor) for tensor in told.learned],
         "other_tables": [plain(tensor) for tensor in told.others],
         "other_tensors": [plain(tensor) for tensor in told.rest],
