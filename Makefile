@@ -26,9 +26,9 @@ PACKAGED := $(CURDIR)/$(PACKAGE)/bin/python -P
 ARCHIVE_TESTS := tests/test_channels.py tests/test_serialization.py \
 	tests/test_conventions.py compat/test_conventions.py
 
-# What touches no backend, or TensorFlow alone, is tested once.
+# What touches no backend, or starts its own, is tested once.
 ONE_BACKEND := $(patsubst %,'--ignore-glob=*/test_%.py',command_line* conventions* \
-	examples files* first_use identif* pages plot* types)
+	devices examples files* first_use identif* pages plot* types)
 
 # Mutants that `make mutants` draws.
 N ?= 60
@@ -47,11 +47,13 @@ test: $(VENV)/installed
 
 # JAX as it comes, JAX with float64, torch.
 test-backends: $(VENV)/torch
-	KERAS_BACKEND=jax $(RUN) -m pytest -n 2 --dist worksteal tests $(ONE_BACKEND)
+	SOAK=100 KERAS_BACKEND=jax $(RUN) -m pytest -n 2 --dist worksteal tests \
+		$(ONE_BACKEND)
 	KERAS_BACKEND=jax JAX_ENABLE_X64=1 $(RUN) -m pytest -n 2 --dist worksteal \
 		tests/test_accuracy.py tests/test_backends.py tests/test_cases.py \
 		tests/test_integers.py tests/test_layer.py tests/test_positions.py
-	KERAS_BACKEND=torch $(RUN) -m pytest -n 2 --dist worksteal tests $(ONE_BACKEND)
+	SOAK=100 KERAS_BACKEND=torch $(RUN) -m pytest -n 2 --dist worksteal tests \
+		$(ONE_BACKEND)
 
 test-oldest:
 ifeq ($(strip $(OLDEST_PYTHON)),)
