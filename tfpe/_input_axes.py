@@ -5,6 +5,7 @@ from typing import NamedTuple
 from keras import ops
 
 from tfpe._arguments import require_steps
+from tfpe._backends import mode
 from tfpe._tensor_arguments import rank, require_sizes, shown
 
 
@@ -152,7 +153,9 @@ def _of_sizes(x, sizes):
     """Returns `x`; fails at run time if its sizes are others.
 
     A sum and a reshape would stretch a size of 1, or take (3, 2) for (2, 3); a stack
-    does neither. TensorFlow would remove a stack with a slice behind it, and ONNX
-    rounds sums of int64.
+    does neither. TensorFlow would remove a stack with a slice behind it.
     """
-    return ops.take(ops.stack([x, ops.zeros(sizes, x.dtype)]), 0, axis=0)
+    both = ops.stack([x, ops.zeros(sizes, x.dtype)])
+    if mode() == "exported":  # ONNX rounds sums of int64
+        return ops.take(both, 0, axis=0)
+    return ops.sum(both, axis=0)
