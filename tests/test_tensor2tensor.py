@@ -8,24 +8,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from contract import FLOAT32, dtype_of, dtypes, on_tensorflow, to_float64
+from features import IMAGE, PACKED, POSITIONS, SEGMENTS, TIMING, X
 from keras import ops
 
 import tfpe
 import tfpe.tensor2tensor as t2t
 from tfpe._sinusoids import kept_sinusoids
-
-RANDOM = np.random.default_rng(7)
-X = RANDOM.normal(size=(2, 5, 10)).astype("float32")
-IMAGE = RANDOM.normal(size=(2, 3, 5, 10)).astype("float32")
-POSITIONS = np.array([[3, 0, 7, 1, 2], [40, 5, 6, 0, 1]], "int32")
-SEGMENTS = np.array([[1, 1, 1, 2, 2], [1, 2, 2, 2, 0]], "int32")
-TIMING = SimpleNamespace(pos="timing")
-PACKED = {
-    "inputs_segmentation": SEGMENTS,
-    "inputs_position": POSITIONS,
-    "targets_segmentation": SEGMENTS,
-    "targets_position": POSITIONS,
-}
 
 ENDS = "min_timescale=1.0, max_timescale=10000.0"
 OLD_ENDS = "min_timescale=1, max_timescale=10000.0, num_timescales=16"
