@@ -40,8 +40,14 @@ def draw(rows, path):
         ax.set(title=mode, yscale="log", ylabel="ratio")
         ax.yaxis.set_major_formatter("{x:g}")
         ax.grid(axis="y", alpha=0.3)
-    labels = [case.replace(", pos", ",\npos") for case in cases]
-    ax.set_xticks(range(len(cases)), labels, rotation=30, ha="right", fontsize=8)
+    ax.set_xticks(
+        range(len(cases)),
+        cases,
+        rotation=40,
+        rotation_mode="anchor",
+        ha="right",
+        fontsize=8,
+    )
     handles, labels = grid[0, 0].get_legend_handles_labels()
     shown = dict(zip(labels, handles, strict=True))
     figure.legend(

@@ -28,9 +28,11 @@ TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
 HEAD = re.compile(r"<th(?: [^>]*)?>(.*?)</th>", re.DOTALL)
 ROW = re.compile(r"<tr>.*?</tr>", re.DOTALL)
 CELL = re.compile(r"<td(?=[ >])")
-# Code in a sentence, and the places where its line may be broken.
+# Code in a sentence, the places where its line may be broken, and options and names
+# with hyphens, where browsers would.
 INLINE = re.compile(r"<code>([^<]+)</code>")
-BREAK = re.compile(r"(?<=\w[(/])(?=[\w*'])")
+BREAK = re.compile(r"(?<=\w[(/])(?=[\w*'])|(?<=\w\.)(?=[a-z_]{9,})")
+HYPHENS = re.compile(r"[\w.]*-[\w.-]+")
 
 
 def on_config(config):
@@ -66,9 +68,13 @@ def on_page_markdown(markdown, page, **_):
 
 
 def on_page_content(html, **_):
-    """Gives the cells of tables the names of their columns, and long code breaks."""
-    html = INLINE.sub(lambda code: f"<code>{BREAK.sub('<wbr>', code[1])}</code>", html)
-    return TABLE.sub(_label_cells, html)
+    """Gives the cells of tables the names of their columns, and code its breaks."""
+    return TABLE.sub(_label_cells, INLINE.sub(_set_breaks, html))
+
+
+def _set_breaks(code):
+    kept = HYPHENS.sub(r'<span class="name">\g<0></span>', code[1])
+    return f"<code>{BREAK.sub('<wbr>', kept)}</code>"
 
 
 def _label_cells(table):
