@@ -248,6 +248,8 @@ def test_the_row_that_training_changed_is_named(tmp_path):
         ("postnorm_v1", [[2.5]], {}, "`rows` must be lists of ids"),
         ("postnorm_v1", "a text", {}, "`rows` must be a list"),
         ("postnorm_v1", [[2]], {"beams": 0}, "`beams` must be an integer >= 1"),
+        ("postnorm_v1", [[2]], {"alpha": "0.6"}, "`alpha` must be a finite number"),
+        ("postnorm_v1", [[2]], {"alpha": np.nan}, "`alpha` must be a finite number"),
     ],
 )
 def test_what_cannot_be_decoded_is_refused(name, rows, arguments, message):

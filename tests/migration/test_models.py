@@ -6,7 +6,6 @@ import sys
 import keras
 import numpy as np
 import pytest
-from contract import on_tensorflow
 from variants import (
     FRESH,
     GOLDEN,
@@ -113,17 +112,6 @@ def test_decodes_are_those_of_tensor2tensor(name, beams):
         assert found[i][:steps] == cut(wanted[i])
     if beams > 1 and "scores" in arrays:
         np.testing.assert_allclose(scores, arrays["scores"][:, 0], rtol=0, atol=1e-4)
-
-
-@on_tensorflow
-def test_a_step_that_xla_compiles_decodes_the_same(monkeypatch):
-    monkeypatch.setattr("tfpe.migration.decoding.FEW_WEIGHTS", 0)
-    arrays = reference("language_model")
-    model = migration.load(folder("language_model"))  # It keeps its step.
-    rows, told = arrays["partial"].tolist(), {"beams": 4, "extra_length": 8}
-    found, scores = migration.decode(model, rows, **told)
-    assert found == [cut(row) for row in arrays["beams"][:, 0]]
-    np.testing.assert_allclose(scores, arrays["scores"][:, 0], rtol=0, atol=1e-4)
 
 
 def test_weights_that_change_are_decoded_with():

@@ -6,6 +6,7 @@ include the end; only a row of which nothing ended gets what is unfinished.
 """
 
 from collections.abc import Iterable
+from numbers import Real
 from typing import Any
 
 import keras
@@ -18,9 +19,6 @@ from tfpe.migration.model import Migrated, layer_of
 END = 1
 # Lengths are rounded up to a multiple of this, as each one is compiled anew.
 BLOCK = 8
-# XLA makes steps a third quicker, which small models don't win back from the seconds
-# that it takes to compile them.
-FEW_WEIGHTS = 2**20
 
 
 def decode(
@@ -52,6 +50,8 @@ def decode(
     layer = layer_of(loaded.model)
     _require_decodable(loaded.model, layer)
     _require_counts(beams, extra_length)
+    if not isinstance(alpha, Real) or not np.isfinite(alpha):
+        raise ValueError(f"`alpha` must be a finite number. Received: alpha={alpha!r}")
     if isinstance(rows, str):
         raise ValueError(f"`rows` must be a list of texts or rows. Received: {rows!r}")
     rows = list(rows)
@@ -104,11 +104,12 @@ def _continued(decoder, rows, extra_length):
 
 
 class _Decoder:
-    """Decodes a batch with one compiled step and a cache of keys and values."""
+    """Decodes a batch with compiled loops and a cache of keys and values."""
 
     def __init__(self, layer, beams, alpha):
-        self.layer, self.beams, self.alpha = layer, beams, alpha
-        self.encode, self.step = _compiled(layer)
+        self.layer, self.beams, self.alpha = layer, beams, np.float32(alpha)
+        self.encode, self.fill, greedy, beam_search = _compiled(layer)
+        self.search = greedy if beams == 1 else beam_search
 
     def run(self, starts, length, inputs=None):
         """Returns lists of ids without the end, and scores.
@@ -119,119 +120,43 @@ class _Decoder:
             inputs: int32 `(batch, input length)`, or `None` of a language model.
         """
         batch, given = starts.shape
-        self.memory = ()
-        if inputs is not None:
-            self.memory = self.encode(ops.convert_to_tensor(inputs))
-        self.cache = self.layer.empty_cache(batch * self.beams, _rounded(length))
-        before = np.zeros((batch, self.beams), "int32")
-        for index in range(given):
-            self._next(before, index)
-            before = np.repeat(starts[:, index : index + 1], self.beams, axis=1)
         if length == given:
             return starts.tolist(), np.zeros(batch, "float32")
-        search = self._greedy if self.beams == 1 else self._beams
-        ids, scores = search(before, given, length)
+        memory = ()
+        if inputs is not None:
+            memory = self.encode(ops.convert_to_tensor(inputs))
+        cache = self.layer.empty_cache(batch * self.beams, _rounded(length))
+        before = np.zeros((batch, self.beams), "int32")
+        for index in range(given):
+            cache = self.fill(*_tensors(before, np.int32(index)), cache, memory)
+            before = np.repeat(starts[:, index : index + 1], self.beams, axis=1)
+        limits = (np.int32(given), np.int32(length), self.alpha)
+        ids, scores = self.search(*_tensors(before, *limits), cache, memory)
+        ids = ops.convert_to_numpy(ids)[:, given:length]
         rows = [[*a, *b] for a, b in zip(starts.tolist(), ids.tolist(), strict=True)]
         ends = [[*row, END].index(END, given) for row in rows]
         cut = [row[:end] for row, end in zip(rows, ends, strict=True)]
-        return cut, scores.astype("float32")
+        return cut, ops.convert_to_numpy(scores)
 
-    def _next(self, before, index, parents=None):
-        """Returns the best logarithms and their ids after the ids before a step."""
-        rows = None
-        if parents is not None:
-            rows = (parents + self.beams * np.arange(len(parents))[:, None]).ravel()
-            rows = ops.convert_to_tensor(rows.astype("int32"))
-        logs, ids, self.cache = self.step(
-            ops.convert_to_tensor(before.reshape(-1, 1)),
-            ops.convert_to_tensor(np.int32(index)),
-            rows,
-            self.cache,
-            self.memory,
-            # Twice as many, so that enough are left when all of them end at once.
-            2 * self.beams if self.beams > 1 else 1,
-        )
-        found = (ops.convert_to_numpy(array) for array in (logs, ids))
-        return [array.reshape(*before.shape, -1) for array in found]
 
-    def _greedy(self, before, start, length):
-        made, logs = [], np.zeros(len(before))
-        steps = np.full(len(before), length)
-        alive = np.ones(len(before), bool)
-        for index in range(start, length):
-            best, ids = self._next(before, index)
-            before = np.where(alive[:, None], ids[:, :, 0], 0).astype("int32")
-            made.append(before[:, 0])
-            logs += np.where(alive, best[:, 0, 0], 0)
-            ended = alive & (before[:, 0] == END)
-            steps[ended] = index + 1
-            alive &= ~ended
-            if not alive.any():
-                break
-        scores = np.where(alive, logs, logs / self._penalty(steps))
-        return np.stack(made, axis=1), scores
-
-    def _beams(self, before, start, length):
-        batch, beams = before.shape
-        alive = ended = np.zeros((batch, beams, 0), "int32")
-        logs = np.full((batch, beams), -np.inf)
-        logs[:, 0] = 0
-        scores, parents = np.full((batch, beams), -np.inf), None
-        for index in range(start, length):
-            # No sequence gets better than its logarithm over the largest penalty.
-            if (scores.max(axis=1) > logs[:, 0] / self._penalty(length)).all():
-                break
-            grown, ids = self._next(before, index, parents)
-            grown = (logs[:, :, None] + grown).reshape(batch, -1)
-            grown, place = _best(grown, 2 * beams)
-            parents = place // ids.shape[2]
-            symbols = np.take_along_axis(ids.reshape(batch, -1), place, axis=1)
-            followed = np.take_along_axis(alive, parents[:, :, None], axis=1)
-            followed = np.concatenate([followed, symbols[:, :, None]], axis=2)
-            ends = symbols == END
-
-            padded = np.pad(ended, [(0, 0), (0, 0), (0, 1)])
-            ended = np.concatenate([padded, followed], axis=1)
-            finals = np.where(ends, grown / self._penalty(index + 1), -np.inf)
-            scores, kept = _best(np.concatenate([scores, finals], axis=1), beams)
-            ended = np.take_along_axis(ended, kept[:, :, None], axis=1)
-
-            logs, kept = _best(np.where(ends, -np.inf, grown), beams)
-            alive = np.take_along_axis(followed, kept[:, :, None], axis=1)
-            parents = np.take_along_axis(parents, kept, axis=1)
-            before = alive[:, :, -1].astype("int32")
-        unfinished = np.isneginf(scores[:, 0])
-        ids = np.where(unfinished[:, None], alive[:, 0], ended[:, 0])
-        return ids, np.where(unfinished, logs[:, 0], scores[:, 0])
-
-    def _penalty(self, steps):
-        return ((5 + steps) / 6) ** self.alpha
+def _tensors(*arrays):
+    return map(ops.convert_to_tensor, arrays)
 
 
 def _rounded(length):
     return -(-length // BLOCK) * BLOCK
 
 
-def _best(values, count):
-    """Returns the largest values of each row, in falling order, and their places."""
-    lacking = max(0, count - values.shape[1])
-    values = np.pad(values, [(0, 0), (0, lacking)], constant_values=-np.inf)
-    places = np.argsort(-values, axis=1, kind="stable")[:, :count]
-    best = np.take_along_axis(values, places, axis=1)
-    return best, np.minimum(places, values.shape[1] - lacking - 1)
-
-
 def _compiled(layer):
-    """Returns the encoder and the step of a layer, compiled once for its weights."""
-    functions = _encoder_of(layer), _step_of(layer)
+    """Returns the functions of a layer, compiled once for its weights."""
+    functions = [make(layer) for make in (_encoding, _filling, _greedy, _beam_search)]
     backend = keras.backend.backend()
     if backend == "tensorflow":
         import tensorflow as tf
 
         if not hasattr(layer, "compiled"):
-            jit_compile = layer.count_params() > FEW_WEIGHTS
-            step = tf.function(functions[1], jit_compile=jit_compile)
-            layer.compiled = tf.function(functions[0]), step
+            # Without XLA TensorFlow 2.21 optimizes some of these loops to no result.
+            layer.compiled = [tf.function(f, jit_compile=True) for f in functions]
         return layer.compiled
     if backend == "jax":
         import jax
@@ -240,13 +165,13 @@ def _compiled(layer):
         values = tuple(weight.value for weight in layer.weights)
         kept, compiled = getattr(layer, "compiled", ((), None))
         if [*map(id, kept)] != [*map(id, values)]:
-            compiled = jax.jit(functions[0]), jax.jit(functions[1], static_argnums=5)
+            compiled = [*map(jax.jit, functions)]
             layer.compiled = values, compiled
         return compiled
     return functions
 
 
-def _encoder_of(layer):
+def _encoding(layer):
     def encode(ids):
         bias = padding_bias(ids)
         return layer.crossing(layer.encode(ids, bias)), bias
@@ -254,22 +179,112 @@ def _encoder_of(layer):
     return encode
 
 
-def _step_of(layer):
-    def step(ids, index, rows, cache, memory, count):
-        if rows is not None:
-            cache = [[ops.take(a, rows, axis=0) for a in pair] for pair in cache]
-        places = ops.arange(cache[0][0].shape[2], dtype="int32")
-        bias = MASKED * ops.cast(places > index, "float32")[None, None, None]
-        logits, cache = layer.decode(ids, bias, memory or None, None, index, cache)
-        logits = ops.cast(logits[:, 0], "float32")
-        if count == 1:  # Quicker than to sort.
-            best = ops.argmax(logits, axis=-1, keepdims=True)
-            largest = ops.max(logits, axis=-1, keepdims=True)
-        else:
-            largest, best = ops.top_k(logits, min(count, logits.shape[-1]))
-        return largest - ops.logsumexp(logits, axis=-1, keepdims=True), best, cache
+def _filling(layer):
+    def fill(before, index, cache, memory):
+        return _step(layer, before, index, cache, memory)[1]
 
-    return step
+    return fill
+
+
+def _greedy(layer):
+    def greedy(before, start, stop, alpha, cache, memory):
+        """Returns ids by row and step, and the scores of the rows."""
+        ids = _no_ids(before, cache)[:, 0]
+        logs = ops.cast(ids, "float32")
+
+        def goes_on(index, before, alive, ids, logs, cache):
+            return ops.logical_and(index < stop, ops.any(alive))
+
+        def step(index, before, alive, ids, logs, cache):
+            new, cache = _step(layer, before, index, cache, memory)
+            best = ops.cast(ops.argmax(new, axis=-1), "int32")
+            before = ops.where(alive, best, 0)
+            ids = ops.slice_update(ids, (0, index), before)
+            best = ops.where(alive, ops.max(new, axis=-1), 0.0)
+            logs = ops.slice_update(logs, (0, index), best)
+            alive = ops.logical_and(alive, ops.not_equal(before, END))
+            return index + 1, before, alive, ids, logs, cache
+
+        alive = ops.ones_like(before, dtype="bool")
+        state = (start, before, alive, ids, logs, cache)
+        _, _, _, ids, logs, _ = ops.while_loop(goes_on, step, state)
+        logs, ends = ops.sum(logs, axis=1), ops.equal(ids, END)
+        ended = logs / _penalty(ops.argmax(ends, axis=1) + 1, alpha)
+        return ids, ops.where(ops.any(ends, axis=1), ended, logs)
+
+    return greedy
+
+
+def _beam_search(layer):
+    def beam_search(before, start, stop, alpha, cache, memory):
+        """Returns ids by row and step, and the scores of the rows.
+
+        `alive` has the sequences that are followed, and `logs` their logarithms;
+        `done` those that ended, and `scores` theirs.
+        """
+        batch, beams = before.shape
+        first = beams * ops.arange(batch, dtype="int32")[:, None]
+
+        def goes_on(index, before, parents, alive, logs, done, scores, cache):
+            # No sequence gets better than its logarithm over the largest penalty.
+            bound = logs[:, 0] / _penalty(stop, alpha)
+            better = ops.all(ops.max(scores, axis=1) > bound)
+            return ops.logical_and(index < stop, ops.logical_not(better))
+
+        def step(index, before, parents, alive, logs, done, scores, cache):
+            rows = ops.reshape(first + parents, (-1,))
+            cache = [[ops.take(a, rows, axis=0) for a in pair] for pair in cache]
+            new, cache = _step(layer, before, index, cache, memory)
+            # Twice as many, so that enough are left when all of them end at once.
+            new, ids = ops.top_k(new, min(2 * beams, new.shape[-1]))
+            count = new.shape[-1]
+            grown = ops.reshape(logs[:, :, None] + new, (batch, -1))
+            grown, places = ops.top_k(grown, 2 * beams)
+            ids = ops.take_along_axis(ops.reshape(ids, (batch, -1)), places, axis=1)
+            ids, parents = ops.cast(ids, "int32"), ops.cast(places, "int32") // count
+            followed = ops.take_along_axis(alive, parents[:, :, None], axis=1)
+            followed = ops.slice_update(followed, (0, 0, index), ids[:, :, None])
+            ends = ops.equal(ids, END)
+
+            finals = ops.where(ends, grown / _penalty(index + 1, alpha), -np.inf)
+            scores, kept = ops.top_k(ops.concatenate([scores, finals], axis=1), beams)
+            done = ops.concatenate([done, followed], axis=1)
+            done = ops.take_along_axis(done, kept[:, :, None], axis=1)
+
+            logs, kept = ops.top_k(ops.where(ends, -np.inf, grown), beams)
+            alive = ops.take_along_axis(followed, kept[:, :, None], axis=1)
+            before = ops.take_along_axis(ids, kept, axis=1)
+            parents = ops.take_along_axis(parents, kept, axis=1)
+            return index + 1, before, parents, alive, logs, done, scores, cache
+
+        none = _no_ids(before, cache)
+        scores = ops.full((batch, beams), -np.inf, "float32")
+        logs = ops.where(ops.arange(beams) > 0, scores, 0.0)
+        state = (start, before, ops.zeros_like(before), none, logs, none, scores, cache)
+        _, _, _, alive, logs, done, scores, _ = ops.while_loop(goes_on, step, state)
+        unfinished = ops.isinf(scores[:, 0])
+        ids = ops.where(unfinished[:, None], alive[:, 0], done[:, 0])
+        return ids, ops.where(unfinished, logs[:, 0], scores[:, 0])
+
+    return beam_search
+
+
+def _step(layer, before, index, cache, memory):
+    """Returns the logarithms `(batch, beams, symbols)` after ids, and the cache."""
+    places = ops.arange(cache[0][0].shape[2], dtype="int32")
+    bias = MASKED * ops.cast(places > index, "float32")[None, None, None]
+    ids = ops.reshape(before, (-1, 1))
+    logits, cache = layer.decode(ids, bias, memory or None, None, index, cache)
+    logits = ops.reshape(ops.cast(logits, "float32"), (*before.shape, -1))
+    return ops.log_softmax(logits), cache
+
+
+def _no_ids(before, cache):
+    return ops.zeros((*before.shape, cache[0][0].shape[2]), "int32")
+
+
+def _penalty(steps, alpha):
+    return ((5 + ops.cast(steps, "float32")) / 6) ** alpha
 
 
 def _require_decodable(model, layer):
