@@ -31,7 +31,7 @@ CELL = re.compile(r"<td(?=[ >])")
 # Code in a sentence, the places where its line may be broken, and options and names
 # with hyphens, where browsers would.
 INLINE = re.compile(r"<code>([^<]+)</code>")
-BREAK = re.compile(r"(?<=\w[(/])(?=[\w*'])|(?<=\w\.)(?=[a-z_]{9,})")
+BREAK = re.compile(r"(?<=\w[(/])(?=[\w*'])|(?<=\w\.)(?=[a-z_]{9,})|(?<=\))(?=\.)")
 HYPHENS = re.compile(r"[\w.]*-[\w.-]+")
 
 
