@@ -148,16 +148,23 @@ def test_gradient_of_positions_given_to_a_layer_is_right_by_row(jit_compile):
     assert_close(slope(tf.constant(where)), want, 4 * FRACTION)
 
 
-def test_second_derivative_of_positions_is_right():
-    where = tf.constant([0.5, -1.25, 300.75])
-    with tf.GradientTape() as outer:
-        outer.watch(where)
-        with tf.GradientTape() as inner:
-            inner.watch(where)
-            sine = tfpe.timing_signal_at(where, 2)[:, 0]
-        slope = inner.gradient(sine, where)
-    got = outer.gradient(slope, where)
-    assert_close(got, -np.sin(where.numpy().astype("float64")), 2 * FRACTION)
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("far", [300.75, 2.0**31 + 512, 2.0**40])
+@pytest.mark.parametrize("mode", ["eager", *COMPILED])
+def test_second_derivative_of_positions_is_right(mode, far, persistent):
+    where = np.array([0.5, -1.25, far], "float32")
+
+    def second_derivative(positions):
+        with tf.GradientTape(persistent) as outer:
+            outer.watch(positions)
+            with tf.GradientTape(persistent) as inner:
+                inner.watch(positions)
+                sine = tfpe.timing_signal_at(positions, 2)[:, 0]
+            slope = inner.gradient(sine, positions)
+        return outer.gradient(slope, positions)
+
+    got = MODES[mode](second_derivative)(tf.constant(where))
+    assert_close(got, -oracle.rows(where.astype("float64"), 2)[:, 0], 2 * FRACTION)
 
 
 @pytest.mark.case("xla")

@@ -212,7 +212,7 @@ class Sinusoids:
         upper = self._upper_waves(parts, bits, by_channel)
         rows = 2 ** bits["low"][0]
         tables = self._tables.digit(0, np.arange(rows), by_channel)
-        low = [ops.take(table, parts.low % rows, axis=0) for table in tables]
+        low = [_constant_rows(table, parts.low % rows) for table in tables]
         if by_channel:
             signal = self._tables.placed(_sine_of_sum(low, upper), axis)
         else:
@@ -299,7 +299,7 @@ class Sinusoids:
             tables = self._tables.digit(exponents[index], steps, kept)
             if by_channel and not kept:
                 tables = [fusion_barrier(self._tables.ordered(t, t)) for t in tables]
-            waves.append([ops.take(table, row, axis=0) for table in tables])
+            waves.append([_constant_rows(table, row) for table in tables])
         return functools.reduce(_of_sum, waves)
 
 
@@ -319,6 +319,14 @@ def sinusoids(channels, axes, settings, dtype):
 # Functions have no place of their own for tables.
 kept_sinusoids = functools.lru_cache(maxsize=4)(sinusoids)
 recent_sinusoids = untraced(kept_sinusoids)
+
+
+def _constant_rows(table, rows):
+    """Returns rows of a table; only the rest of a fraction carries a gradient.
+
+    TensorFlow would take one of the table, and fails at the second in a branch.
+    """
+    return ops.stop_gradient(ops.take(table, rows, axis=0))
 
 
 def _of_sum(a, b):
