@@ -17,7 +17,7 @@ ORDERS = {
 }
 SPECTRA = ("vaswani", "tensor2tensor", "geometric")
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
-INT64_MIN, INT64_MAX, UINT64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
+INT64_MAX = 2**63 - 1
 # The widest signal. Far beyond any model, and its tables are still built in seconds.
 MOST_CHANNELS = 2**17
 # What arguments of other libraries' layers are called here.
