@@ -1,5 +1,6 @@
 """What the backends, their compilers and their exporters do not do alike."""
 
+import functools
 import threading
 import traceback
 import weakref
@@ -246,11 +247,25 @@ def turned_pairs(rows, blocks, cosine_first):
         row, block = tf.complex(cosine, sine), tf.complex(block_cosine, block_sine)
     else:
         row, block = tf.complex(sine, cosine), tf.complex(block_cosine, -block_sine)
-    (length, count), blocks = row.shape, tf.shape(block)[0]
+    return (_turned_in_a_graph() if tf.executing_eagerly() else _turned)(row, block)
+
+
+@functools.cache
+def _turned_in_a_graph():
+    """Eager operations take new memory each, in a graph a product its input's."""
+    import tensorflow as tf
+
+    return tf.function(_turned, reduce_retracing=True)
+
+
+def _turned(row, block):
+    import tensorflow as tf
+
+    (length, count), blocks = ops.shape(row), ops.shape(block)[0]
     # A gather repeats the blocks faster than broadcasting does.
     block = tf.gather(block, tf.range(length * blocks) // length)
-    row = tf.reshape(row, (1, length * count))
-    signal = tf.bitcast(tf.reshape(block, (-1, length * count)) * row, sine.dtype)
+    row, block = (tf.reshape(x, (-1, length * count)) for x in (row, block))
+    signal = tf.bitcast(block * row, row.dtype.real_dtype)
     return tf.reshape(signal, (-1, 2 * count))
 
 
