@@ -38,7 +38,7 @@ SEED ?= 0
 	compat-live mutants clean
 
 demo: $(VENV)/installed
-	@echo "Trains three small Transformers, without positions and in both layouts: six minutes."
+	@echo "Trains three small Transformers, without positions and in both layouts: five minutes."
 	$(RUN) examples/g2p.py
 
 test: $(VENV)/installed
