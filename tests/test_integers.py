@@ -158,6 +158,11 @@ def test_integers_of_a_list_are_not_rounded():
         tfpe.timing_signal_at([-1, 2**63], 6)
 
 
+def test_an_array_of_32_bits_or_less_needs_no_integers_of_64():
+    where = np.array([0, 2**31, 2**32 - 1], "int64")
+    assert_close(tfpe.timing_signal_at(where, 9), oracle.rows(where.tolist(), 9), INT64)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_steps_that_leave_the_dtype_of_their_start_do_not_wrap(mode):
     layer = tfpe.SinusoidalPositionalEncoding()

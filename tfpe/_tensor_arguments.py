@@ -255,8 +255,8 @@ def _integers(x, name):
     if low >= 0 and high < 2**32:
         return ops.convert_to_tensor(x.astype("uint32"))
     raise ValueError(
-        f"`{name}` must be integers inside int32 on JAX without `jax_enable_x64`: set "
-        "it, or take an origin away. "
+        f"`{name}` must be integers inside int32 or uint32 on JAX without "
+        "`jax_enable_x64`: set it, or take an origin away. "
         f"Received: {name} from {low} to {high}"
     )
 
