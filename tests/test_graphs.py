@@ -7,6 +7,8 @@ import pytest
 import tensorflow as tf
 from contract import (
     COMPILED,
+    FLOAT32,
+    FLOAT64,
     FRACTION,
     MODES,
     POLICIES,
@@ -96,6 +98,15 @@ def test_one_trace_serves_all_lengths_and_steps(kind, jit_compile):
         want = oracle.rows(where.ravel(), 6).reshape(2, length, 6)
         assert_promised(got, want)
     assert len(traces) == 1
+
+
+def test_eager_calls_of_any_size_and_dtype_bring_no_warning_of_traces(caplog):
+    for length, channels in ((5000, 6), (6000, 6), (6000, 8), (7000, 10)):
+        for dtype in ("float32", "float64"):
+            got = tfpe.timing_signal(length, channels, dtype=dtype)
+            want = oracle.many_rows(range(length), channels)
+            assert_close(got, want, FLOAT32 if dtype == "float32" else FLOAT64)
+    assert not caplog.records
 
 
 @pytest.mark.parametrize("spec", [[5, 6], [None, 6]], ids=str)

@@ -247,15 +247,18 @@ def turned_pairs(rows, blocks, cosine_first):
         row, block = tf.complex(cosine, sine), tf.complex(block_cosine, block_sine)
     else:
         row, block = tf.complex(sine, cosine), tf.complex(block_cosine, -block_sine)
-    return (_turned_in_a_graph() if tf.executing_eagerly() else _turned)(row, block)
+    turned = _turned_in_a_graph(row.dtype) if tf.executing_eagerly() else _turned
+    return turned(row, block)
 
 
 @functools.cache
-def _turned_in_a_graph():
+def _turned_in_a_graph(dtype):
     """Eager operations take new memory each, in a graph a product its input's."""
     import tensorflow as tf
 
-    return tf.function(_turned, reduce_retracing=True)
+    # One trace for all shapes, as TensorFlow warns of several.
+    any_matrix = tf.TensorSpec((None, None), dtype)
+    return tf.function(_turned, input_signature=[any_matrix, any_matrix])
 
 
 def _turned(row, block):
